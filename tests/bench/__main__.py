@@ -55,9 +55,9 @@ async def main() -> int:
         async with AsyncExitStack() as stack:
             bench = Bench(stack, console, folder, options)
             for name in options.names or NAMES:
-                found, failure = await row(bench, name)
-                save(name, found, failure, RESULTS, machine())
-                figures += found
+                result, failure = await row(bench, name)
+                save(name, result, failure, RESULTS, machine())
+                figures += result
                 failed += [name] if failure else []
     finally:
         shutil.rmtree(folder, ignore_errors=True)

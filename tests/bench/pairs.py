@@ -52,16 +52,16 @@ async def main() -> None:
             site = Site(stack, Path(name) / "site", options.records, say)
             await site.start()
             systems = {}
-            for one, checkout in ((NEW, ROOT), (OLD, options.other.resolve())):
-                systems[one] = await started(stack, Path(name) / one, site.bootstrap, checkout)
+            for item, checkout in ((NEW, ROOT), (OLD, options.other.resolve())):
+                systems[item] = await started(stack, Path(name) / item, site.bootstrap, checkout)
             load = site.load
             for row in options.names or [*COPIES, TRICKLE]:
                 figures: dict[str, list[tuple[float, float]]] = {NEW: [], OLD: []}
                 for turn in range(-WARM_UP, options.rounds):
-                    for one in (NEW, OLD) if turn % 2 == 0 else (OLD, NEW):
-                        found = await measured(systems[one], load, row, options.trickle)
+                    for item in (NEW, OLD) if turn % 2 == 0 else (OLD, NEW):
+                        result = await measured(systems[item], load, row, options.trickle)
                         if turn >= 0:
-                            figures[one].append(found)
+                            figures[item].append(result)
                 say(line(row, figures[NEW], figures[OLD]))
 
 
@@ -85,18 +85,19 @@ async def measured(system: Keelman, load: throughput.Load, row: str, records: in
     """Records a second, or the trickle's median in ms; and processor seconds for a million records."""
     before = cpu_seconds(system.processes())
     if row == TRICKLE:
-        found = statistics.median(await trickle.trickle(system, load, {}, records=records))
+        median = statistics.median(await trickle.trickle(system, load, {}, records=records))
     else:
-        found = await COPIES[row](system, load, {})
+        median = await COPIES[row](system, load, {})
     count = records if row == TRICKLE else load.count
-    return found, (cpu_seconds(system.processes()) - before) * 1e6 / count
+    return median, (cpu_seconds(system.processes()) - before) * 1e6 / count
 
 
 def line(row: str, new: list[tuple[float, float]], old: list[tuple[float, float]]) -> str:
     """One row of the table."""
     ratios = sorted(a[0] / b[0] for a, b in zip(new, old, strict=True))
     (mine, my_cpu), (theirs, their_cpu) = (
-        (statistics.median(one[0] for one in found), statistics.median(one[1] for one in found)) for found in (new, old)
+        (statistics.median(item[0] for item in result), statistics.median(item[1] for item in result))
+        for result in (new, old)
     )
     return (
         f"{row}: {mine:,.4g} beside {theirs:,.4g} {'ms' if row == TRICKLE else 'records/s'}, ratio "

@@ -63,8 +63,8 @@ class Bench:
             await self.state(int(name.removeprefix(STATE)))
             return self.figures
         if name == "managed":
-            found = await managed.measured(self.folder / name, self.options.managed, self.say)
-            return found + await managed.stored(self.folder / f"{name}-stored", self.say)
+            result = await managed.measured(self.folder / name, self.options.managed, self.say)
+            return result + await managed.stored(self.folder / f"{name}-stored", self.say)
         if (own := {"dedicated": dedicated, "scale-out": scaling}.get(name)) is not None:
             return await own.measured(self.folder / name, self.options.rounds, self.say)
         if name.startswith(OHARA):
@@ -137,22 +137,22 @@ class Bench:
             used = [(now - then) * 1e6 / load.count for then, now in zip(before, after, strict=True)]
             return Measured(rate, *used, stolen_seconds() - stolen)
 
-        def say(turn: int, of: str, found: Measured) -> None:
-            stolen = f"; {found.stolen:.1f} s stolen by other machines" if found.stolen >= STOLEN_SECONDS else ""
+        def say(turn: int, of: str, value: Measured) -> None:
+            stolen = f"; {value.stolen:.1f} s stolen by other machines" if value.stolen >= STOLEN_SECONDS else ""
             self.say(
-                f"{name} {self.turn(turn)}: {of}: {number(found.rate)}/s, "
-                f"{found.cpu:.2f} and the brokers' {found.brokers:.2f} processor seconds a million{stolen}"
+                f"{name} {self.turn(turn)}: {of}: {number(value.rate)}/s, "
+                f"{value.cpu:.2f} and the brokers' {value.brokers:.2f} processor seconds a million{stolen}"
             )
 
         async def warm(of: str) -> Measured:
-            found = await one(of)
-            say(-1, of, found)
-            return found
+            result = await one(of)
+            say(-1, of, result)
+            return result
 
-        await settled(list(variants), warm, lambda found: found.brokers, at_most=MAX_WARM_UP * self.options.warm_up)
-        found = await interleaved(self.options.rounds, list(variants), one, slowness, say)
-        self.figures += compared(f"{name}-cpu", "s/million", *picked(found, lambda one: one.cpu), "")
-        return picked(found, lambda one: one.rate)
+        await settled(list(variants), warm, lambda value: value.brokers, at_most=MAX_WARM_UP * self.options.warm_up)
+        rates = await interleaved(self.options.rounds, list(variants), one, slowness, say)
+        self.figures += compared(f"{name}-cpu", "s/million", *picked(rates, lambda value: value.cpu), "")
+        return picked(rates, lambda value: value.rate)
 
     async def mirror_eos(self) -> None:
         """Kafka to Kafka, exactly-once."""
@@ -240,11 +240,11 @@ class Bench:
     async def start(self) -> None:
         """A new task on a warm slot."""
         samples = self.options.samples
-        ordered, asked = await quickness.start(
+        ordered, request = await quickness.start(
             await self.ours(), self.topics, self.bootstrap, self.folder, samples=samples
         )
         self.figures.append(alone("start", "ms", ordered, statistics.median(ordered), "<= 150"))
-        self.figures.append(alone("start-from-request", "ms", asked, statistics.median(asked), ""))
+        self.figures.append(alone("start-from-request", "ms", request, statistics.median(request), ""))
 
     async def worker_start(self) -> None:
         """Workers that start by themselves, into a group whose topics are there; then what an idle one weighs."""
@@ -291,11 +291,11 @@ class Bench:
                 peer = await self.peer(exactly_once=exactly_once)
                 took: dict[str, list[float]] = {}
                 for _ in range(self.options.rounds):
-                    for one in (system, peer):
-                        folder = self.folder / f"made-{one.name}"
-                        found = statistics.median(await starts.creations(one, "made", folder, count))
-                        took.setdefault(one.name, []).append(found)
-                        self.say(f"{name}: {one.name}: {found:.0f} ms")
+                    for item in (system, peer):
+                        folder = self.folder / f"made-{item.name}"
+                        median = statistics.median(await starts.creations(item, "made", folder, count))
+                        took.setdefault(item.name, []).append(median)
+                        self.say(f"{name}: {item.name}: {median:.0f} ms")
                 self.figures += compared(name, "ms", took[system.name], {throughput.SHIPPED: took[peer.name]}, goal)
         finally:
             await plain.end()
@@ -370,8 +370,8 @@ class Bench:
         for name, group in (("agent", failover.with_agent), ("alone", failover.ours), ("connect", failover.theirs)):
             self.say(f"failover: three workers, {name}")
             async with group(self.folder / f"failover-{name}", self.bootstrap) as members:
-                one = await failover.kill_one(name, members, self.topics, self.bootstrap, self.folder)
-                took[name], silent[name] = one
+                kill_one = await failover.kill_one(name, members, self.topics, self.bootstrap, self.folder)
+                took[name], silent[name] = kill_one
             self.say(f"failover: {name}: {took[name]:.1f} s, the longest silence {silent[name]:.1f} s")
         self.figures.append(beside("failover-with-agent", "s", took["agent"], took["connect"], "<= 5"))
         self.figures.append(beside("failover-without-agent", "s", took["alone"], took["connect"], "<= 15"))

@@ -179,8 +179,8 @@ async def unclean(scene: Scene) -> None:
 def _take_up_what_is_gone(scene: Scene) -> None:
     for run in scene.runs:
         held = {parsed(value) for at in run.read for _, value in scene.topics.read(at)}
-        given = scene.feed.given[run.name]
-        numbers = {Number(s.task, n) for s, count in zip(run.streams, given, strict=True) for n in range(count)}
+        value = scene.feed.given[run.name]
+        numbers = {Number(s.task, n) for s, count in zip(run.streams, value, strict=True) for n in range(count)}
         run.gone = frozenset(numbers - held)
         scene.notes.append(f"{run.kind}: {len(run.gone)} records lost by the source itself")
 

@@ -100,11 +100,13 @@ class Feed:
         taken = [list(itertools.islice(s, -(-count // len(streams)))) for s in streams]
         if isinstance(run, FileSource):
             with run.file.open("ab") as file:
-                file.write(b"".join(b"%s\n" % one for one in taken[0]))
+                file.write(b"".join(b"%s\n" % item for item in taken[0]))
         else:
             for partition, lines in zip(self.into[run.name], taken, strict=True):
-                for one in lines:
-                    self._producer.produce(run.feed_topic, one, partition=partition, on_delivery=self._delivered)
+                for single_line in lines:
+                    self._producer.produce(
+                        run.feed_topic, single_line, partition=partition, on_delivery=self._delivered
+                    )
         self.given[run.name] = [a + len(t) for a, t in zip(self.given[run.name], taken, strict=True)]
         self.fed[run.name] += sum(map(len, taken))
 
@@ -148,9 +150,9 @@ class Stranger:
 
     def _producer(self) -> Producer:
         own = {"transactional.id": f"stranger-{self._topics[0]}", "transaction.timeout.ms": 10_000}
-        made = Producer({**common(self._bootstrap), **own})
-        made.init_transactions(30)
-        return made
+        producer = Producer({**common(self._bootstrap), **own})
+        producer.init_transactions(30)
+        return producer
 
     def _abort_some(self) -> None:
         producer = self._producer()

@@ -50,8 +50,8 @@ class Topics:
 
     def create(self, name: str, partitions: int) -> None:
         """Makes a topic, with as many replicas as the cluster gives to each; returns once it is there."""
-        made = self._admin.create_topics([NewTopic(name, num_partitions=partitions)])
-        made[name].result(ANSWER_SECONDS)
+        topics = self._admin.create_topics([NewTopic(name, num_partitions=partitions)])
+        topics[name].result(ANSWER_SECONDS)
 
     def make_anew(self, name: str, partitions: int) -> None:
         """Deletes a topic and makes another of its name."""
@@ -78,8 +78,8 @@ class Topics:
                     return None
 
     def _id(self, name: str) -> str:
-        found = self._admin.describe_topics(TopicCollection([name]))[name].result(ANSWER_SECONDS)
-        return str(found.topic_id)
+        result = self._admin.describe_topics(TopicCollection([name]))[name].result(ANSWER_SECONDS)
+        return str(result.topic_id)
 
     def add_partitions(self, name: str, to: int) -> None:
         """Gives a topic more partitions, so that it has so many."""
@@ -88,8 +88,8 @@ class Topics:
     def set(self, topics: Iterable[str], key: str, value: str) -> None:
         """Changes a property of each of these topics."""
         entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
-        wanted = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry]) for name in topics]
-        for done in self._admin.incremental_alter_configs(wanted).values():
+        config_resources = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry]) for name in topics]
+        for done in self._admin.incremental_alter_configs(config_resources).values():
             done.result(ANSWER_SECONDS)
 
     def ends(self, partition: Partition) -> tuple[int, int]:
@@ -110,17 +110,19 @@ class Topics:
                 self._admin = AdminClient(self._base)
 
     def _all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
-        asked = [TopicPartition(*p) for p in partitions]
-        found: list[dict[Partition, int]] = []
+        topic_partitions = [TopicPartition(*p) for p in partitions]
+        results: list[dict[Partition, int]] = []
         for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
-            answers = self._admin.list_offsets({p: OffsetSpec.latest() for p in asked}, isolation_level=level)
-            found.append({(p.topic, p.partition): a.result(ANSWER_SECONDS).offset for p, a in answers.items()})
-        return {p: (stable, found[1][p]) for p, stable in found[0].items()}
+            answers = self._admin.list_offsets(
+                {p: OffsetSpec.latest() for p in topic_partitions}, isolation_level=level
+            )
+            results.append({(p.topic, p.partition): a.result(ANSWER_SECONDS).offset for p, a in answers.items()})
+        return {p: (stable, results[1][p]) for p, stable in results[0].items()}
 
     def partitions(self, topic: str) -> list[Partition]:
         """All partitions of a topic; none when it is not there."""
-        known = self._admin.list_topics(topic, ANSWER_SECONDS).topics[topic]
-        return [] if known.error is not None else [(topic, p) for p in known.partitions]
+        present_topic = self._admin.list_topics(topic, ANSWER_SECONDS).topics[topic]
+        return [] if present_topic.error is not None else [(topic, p) for p in present_topic.partitions]
 
     def read(self, partition: Partition, *, aborted: bool = False) -> list[tuple[int, bytes | None]]:
         """Offset and value of every record that committed readers see, with `aborted` of those that nobody sees too.
@@ -129,34 +131,34 @@ class Topics:
 
     def by_key(self, partition: Partition) -> dict[bytes | None, list[bytes | None]]:
         """The values of each key that committed readers see, in their order."""
-        found: dict[bytes | None, list[bytes | None]] = {}
+        answer: dict[bytes | None, list[bytes | None]] = {}
         for message in self._messages(partition):
-            found.setdefault(message.key(), []).append(message.value())
-        return found
+            answer.setdefault(message.key(), []).append(message.value())
+        return answer
 
     def table(self, partition: Partition) -> list[tuple[bytes, bytes]]:
         """The latest committed value of every key."""
-        found = {m.key(): m.value() for m in self._messages(partition)}
-        return [(key, value) for key, value in found.items() if value is not None]
+        values = {m.key(): m.value() for m in self._messages(partition)}
+        return [(key, value) for key, value in values.items() if value is not None]
 
     def _messages(self, partition: Partition, *, aborted: bool = False) -> list[Message]:
         stable, _ = self.ends(partition)
         consumer = self.consumer([partition], aborted=aborted)
         at = TopicPartition(*partition)
-        found: list[Message] = []
+        messages: list[Message] = []
         deadline = time.monotonic() + ANSWER_SECONDS
         position = 0
         while position < stable:
             assert time.monotonic() < deadline, f"{partition} was not read to {stable}, only to {position}"
-            found += [m for m in consumer.consume(10_000, 0.2) if m.error() is None]
+            messages += [m for m in consumer.consume(10_000, 0.2) if m.error() is None]
             position = max(0, consumer.position([at])[0].offset)
         consumer.close()
-        return found
+        return messages
 
     def consumer(self, partitions: Iterable[Partition], *, aborted: bool = False) -> Consumer:
         """Reads these from their beginning, committed records only or all."""
         level = "read_uncommitted" if aborted else "read_committed"
         settings = {"group.id": f"look-{uuid.uuid4()}", "isolation.level": level, "enable.auto.commit": False}
-        made = Consumer({**self._base, **settings})
-        made.assign([TopicPartition(t, p, 0) for t, p in partitions])
-        return made
+        consumer = Consumer({**self._base, **settings})
+        consumer.assign([TopicPartition(t, p, 0) for t, p in partitions])
+        return consumer

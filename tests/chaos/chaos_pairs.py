@@ -46,12 +46,12 @@ async def offsets_moved(scene: Scene) -> None:
     """Where offsets are kept has other leaders, again and again, in commits too."""
     trio = scene.system.trio
     groups = await trio.partitions(GROUPS)
-    kept = {(GROUPS, coordinating(run.group, groups)) for run in scene.runs if run.group}
+    remaining = {(GROUPS, coordinating(run.group, groups)) for run in scene.runs if run.group}
     for topic in {f"{GROUP}-offsets", *(t for run in scene.runs for t in run.transactional if t != run.out_topic)}:
-        kept |= {(topic, partition) for partition in range(await trio.partitions(topic))}
+        remaining |= {(topic, partition) for partition in range(await trio.partitions(topic))}
     for _ in range(MOVES):
         await scene.moment()
         scene.mark()
-        for topic, partition in sorted(kept):
+        for topic, partition in sorted(remaining):
             now = await trio.led(topic, partition)
             await trio.move_leader(topic, partition, scene.chance.choice([n for n in now.replicas if n != now.leader]))

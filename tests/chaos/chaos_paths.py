@@ -177,8 +177,8 @@ class JavaSource(FileSource):
     kind = "Java source"
 
     def config(self) -> dict[str, str]:
-        wanted = {"transaction.boundary": "poll", "exactly.once.support": "required"}
-        return {**super().config(), **wanted, "connector.class": "acme.PolledLines"}
+        expected = {"transaction.boundary": "poll", "exactly.once.support": "required"}
+        return {**super().config(), **expected, "connector.class": "acme.PolledLines"}
 
 
 class FileSink(FileRun):
@@ -212,23 +212,26 @@ class FileSink(FileRun):
         entry = Journal(self.file).load()
         assert entry is not None
         (of_reader,) = entry.offsets.values()
-        kept = {tuple(p): k.offset for p, k in of_reader.items()}
+        stored_offsets = {tuple(p): k.offset for p, k in of_reader.items()}
         says = self._group(topics, offsets)
         least, most = self._ends()
         says["journal's length"] = (entry.length, entry.length if least <= entry.length <= most else most)
         for at in self.read:
-            says[f"journal of {at[0]}-{at[1]}"] = (kept.get(at), self._next(topics, at[1], kept.get(at)))
+            says[f"journal of {at[0]}-{at[1]}"] = (
+                stored_offsets.get(at),
+                self._next(topics, at[1], stored_offsets.get(at)),
+            )
         return says
 
     def _ends(self) -> tuple[int, int]:
         """Where the file ends, before and behind what others appended last."""
         data = self.file.read_bytes() if self.file.exists() else b""
         least = len(data)
-        for one in reversed(data.splitlines(keepends=True)):
-            number = parsed(one[:-1])
+        for single_line in reversed(data.splitlines(keepends=True)):
+            number = parsed(single_line[:-1])
             if number is None or number.task != OTHERS:
                 break
-            least -= len(one)
+            least -= len(single_line)
         return least, len(data)
 
 
@@ -303,8 +306,8 @@ class KafkaSink(Run):
         return f"connect-{self.name}-exactly-once"
 
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
-        kept = topics.table((self.kept_topic, 0))
-        rows = ((json.loads(key), json.loads(value)) for key, value in kept)
+        table = topics.table((self.kept_topic, 0))
+        rows = ((json.loads(key), json.loads(value)) for key, value in table)
         at = {(k["topic"], k["partition"]): v["offset"] for k, v in rows if "offset" in v}
         says = self._group(topics, offsets)
         for read in self.read:

@@ -57,10 +57,10 @@ async def taken(scene: Scene) -> None:
             continue
         denied = [_denial(right, name) for name in names]
         scene.mark()
-        for made in admin.create_acls(denied).values():
-            await asyncio.to_thread(made.result, ANSWER_SECONDS)
+        for acl in admin.create_acls(denied).values():
+            await asyncio.to_thread(acl.result, ANSWER_SECONDS)
         await asyncio.sleep(scene.chance.uniform(0.5, TAKEN_SECONDS))
-        for cleared in admin.delete_acls([_filter_of(one) for one in denied]).values():
+        for cleared in admin.delete_acls([_filter_of(item) for item in denied]).values():
             await asyncio.to_thread(cleared.result, ANSWER_SECONDS)
         await scene.start_failed()
         await scene.recovered()

@@ -49,10 +49,10 @@ class Outcome:
     def row(self) -> dict[str, Any]:
         """For the table."""
         counts = {name: verdict.count for name, verdict in self.report.verdicts.items()}
-        kept = {"path": self.path, "fault": self.fault, "seed": self.seed, "records": self.report.sent}
-        kept |= {"clean": self.clean, **counts}
-        kept |= {"standstill_seconds": self.standstill_seconds, "latency_seconds": self.latency_seconds}
-        return {**kept, "told": str(self.report), "notes": self.notes}
+        stored = {"path": self.path, "fault": self.fault, "seed": self.seed, "records": self.report.sent}
+        stored |= {"clean": self.clean, **counts}
+        stored |= {"standstill_seconds": self.standstill_seconds, "latency_seconds": self.latency_seconds}
+        return {**stored, "told": str(self.report), "notes": self.notes}
 
 
 async def scenario(
@@ -69,8 +69,8 @@ async def scenario(
             stack.enter_context(fault.before(runs))
         for run in runs:
             await asyncio.to_thread(run.prepare, topics)
-            made = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
-            assert made.status_code == 201, made.text
+            result = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
+            assert result.status_code == 201, result.text
         feed = Feed(runs, system.open_bootstrap, seconds, parts=fault.parts)
         mixed = [r.feed_topic for r in runs if r.aborting]
         stranger = Stranger(mixed, system.open_bootstrap) if mixed else None

@@ -47,8 +47,8 @@ class Scene:
         """Returns at a random moment: when somewhat more records were fed (or the feed waits for the fault)."""
         part = self.chance.uniform(0.03, 0.12)
         most = self.feed.flows_to - 0.01
-        wanted = [min(int(r.records * most), self.feed.fed[r.name] + int(r.records * part)) for r in self.runs]
-        there = zip(self.runs, wanted, strict=True)
+        ints = [min(int(r.records * most), self.feed.fed[r.name] + int(r.records * part)) for r in self.runs]
+        there = zip(self.runs, ints, strict=True)
         targets = list(there)
         await eventually(
             lambda: all(self.feed.fed[r.name] >= n for r, n in targets), seconds=120, every=0.02, what="records are fed"
@@ -89,7 +89,7 @@ class Scene:
 
     def _beside_gone(self, run: Run, least: int) -> bool:
         seen = run.seen(self.topics)
-        return sum(1 for lines in seen.values() for one in lines if parsed(one) not in run.gone) >= least
+        return sum(1 for lines in seen.values() for line in lines if parsed(line) not in run.gone) >= least
 
     async def hold(self) -> None:
         """Nobody writes to what is copied until `release`, and all that was written is acknowledged."""
@@ -150,14 +150,14 @@ class Scene:
     async def start_failed(self) -> None:
         """Starts again by hand what has failed, connectors and tasks."""
         for run in self.runs:
-            if why := await self._failed(run):
-                self.notes.append(f"{run.kind} FAILED: {why}")
+            if reason := await self._failed(run):
+                self.notes.append(f"{run.kind} FAILED: {reason}")
                 await self.system.ask("POST", f"/connectors/{run.name}/restart?includeTasks=true&onlyFailed=true")
 
     async def _failed(self, run: Run) -> str:
         """The first line of what the first failed one of a path says; empty where none has failed."""
         status = (await self.system.ask("GET", f"/connectors/{run.name}/status")).json()
-        traces = [one["trace"] for one in (status["connector"], *status["tasks"]) if one["state"] == "FAILED"]
+        traces = [task["trace"] for task in (status["connector"], *status["tasks"]) if task["state"] == "FAILED"]
         return traces[0].splitlines()[0] if traces else ""
 
     def shuffled(self, pids: Sequence[int]) -> list[int]:

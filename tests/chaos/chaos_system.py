@@ -299,9 +299,9 @@ class System:
         async def answer() -> httpx.Response | None:
             for worker in self.workers:
                 with contextlib.suppress(httpx.HTTPError):
-                    given = await worker.ask(method, path, body)
-                    if given.status_code not in (409, 500, 503):
-                        return given
+                    answer = await worker.ask(method, path, body)
+                    if answer.status_code not in (409, 500, 503):
+                        return answer
             return None
 
         return await eventually(answer, seconds=seconds, every=0.3, what=f"{method} {path} is answered")

@@ -25,11 +25,11 @@ async def target_made_anew(scene: Scene) -> None:
         await scene.moment()
         scene.mark()
         gone = await asyncio.to_thread(scene.topics.delete, run.out_topic)
-        given = list(scene.feed.given[run.name])
+        values = list(scene.feed.given[run.name])
         await asyncio.sleep(scene.chance.choice((0.0, 2.0)))
         await asyncio.to_thread(scene.topics.create_once_gone, run.out_topic, run.partitions, gone)
         run.gone = frozenset(
-            Number(s.task, n) for s, count in zip(run.streams, given, strict=True) for n in range(count)
+            Number(s.task, n) for s, count in zip(run.streams, values, strict=True) for n in range(count)
         )
         scene.notes.append(f"{run.kind}: {len(run.gone)} records fed before its topic was deleted")
     scene.watch.count_anew()

@@ -50,12 +50,12 @@ class Matrix:
         """Runs all, a new system after each problem and for each kind of system."""
         failed = 0
         while self.plan and failed < STARTS:
-            wanted = self.plan[0][0].shape
+            shape = self.plan[0][0].shape
             with tempfile.TemporaryDirectory(prefix="keelman-faults-", dir=self.arguments.folder) as folder:
                 try:
-                    async with System(Path(folder), wanted) as system:
+                    async with System(Path(folder), shape) as system:
                         failed = 0
-                        while self.plan and self.plan[0][0].shape == wanted and await self._one(system):
+                        while self.plan and self.plan[0][0].shape == shape and await self._one(system):
                             pass
                 except AssertionError as error:
                     failed += 1
@@ -70,23 +70,25 @@ class Matrix:
         self.done += 1
         total, started = self.done + len(self.plan), time.monotonic()
         say(f"[{self.done}/{total}, {clock(started - self.begun)}] {fault.name}, seed {seed} …")
-        found: list[Outcome] = []
+        outcomes: list[Outcome] = []
         try:
             async with asyncio.timeout(self.arguments.limit * 60):
-                found = await scenario(system, self.paths, fault, seed, records=self.arguments.records, seconds=SECONDS)
-            self.results.add(found)
+                outcomes = await scenario(
+                    system, self.paths, fault, seed, records=self.arguments.records, seconds=SECONDS
+                )
+            self.results.add(outcomes)
         except Exception as error:  # whatever it is, the other scenarios are to be run
-            why = str(error).splitlines()[0] if str(error) else f"longer than {self.arguments.limit:.0f} minutes"
-            self.results.fail(fault.name, seed, f"{type(error).__name__}: {why}")
-            say(f"  NOT RUN TO ITS END: {type(error).__name__}: {str(error) or why}")
+            line = str(error).splitlines()[0] if str(error) else f"longer than {self.arguments.limit:.0f} minutes"
+            self.results.fail(fault.name, seed, f"{type(error).__name__}: {line}")
+            say(f"  NOT RUN TO ITS END: {type(error).__name__}: {str(error) or line}")
         self._write()
-        good = bool(found) and all(o.clean for o in found)
-        for one in found:
-            stood = f"stood still for {one.standstill_seconds:.1f} s"
-            stood += "" if one.latency_seconds is None else f", then {one.latency_seconds:.2f} s"
-            say(f"  {'ok ' if one.clean else 'BAD'} {one.path:12} {one.report}; {stood}")
+        good = bool(outcomes) and all(o.clean for o in outcomes)
+        for item in outcomes:
+            stood = f"stood still for {item.standstill_seconds:.1f} s"
+            stood += "" if item.latency_seconds is None else f", then {item.latency_seconds:.2f} s"
+            say(f"  {'ok ' if item.clean else 'BAD'} {item.path:12} {item.report}; {stood}")
         each = (time.monotonic() - self.begun) / self.done
-        notes = "; ".join(found[0].notes) if found else ""
+        notes = "; ".join(outcomes[0].notes) if outcomes else ""
         say(f"  {time.monotonic() - started:.0f} s; about {clock(each * len(self.plan))} to go; {notes}".rstrip("; "))
         if not good:
             self.bad += 1
@@ -102,17 +104,17 @@ class Matrix:
 def planned(arguments: argparse.Namespace) -> Matrix:
     """What the arguments ask for: by kind of system, then by seed, so that the first seed tells of all early."""
     names = arguments.only.split(",")
-    wanted = [a for a in FAULTS.values() if any(fnmatch.fnmatch(a.name, f"*{n.strip()}*") for n in names)]
+    expected = [a for a in FAULTS.values() if any(fnmatch.fnmatch(a.name, f"*{n.strip()}*") for n in names)]
     if not may_mount():
         say("a full disk needs a file system of its own, which only root makes: not run")
-        wanted = [a for a in wanted if a.before is None and a.broker != OWN_DISK]
+        expected = [a for a in expected if a.before is None and a.broker != OWN_DISK]
     if not may_set():
         say("clocks are set by a library that is compiled here, and there is no C compiler: not run")
-        wanted = [a for a in wanted if a.broker != CLOCKS]
+        expected = [a for a in expected if a.broker != CLOCKS]
     paths = [p for p in PATHS if fnmatch.fnmatch(p, f"*{arguments.path}*")]
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    kinds = dict.fromkeys(a.shape for a in sorted(wanted, key=lambda a: a.cluster))
-    plan = [(a, seed) for kind in kinds for seed in seeds for a in wanted if a.shape == kind]
+    kinds = dict.fromkeys(a.shape for a in sorted(expected, key=lambda a: a.cluster))
+    plan = [(a, seed) for kind in kinds for seed in seeds for a in expected if a.shape == kind]
     plan = [(a, seed) for a, seed in plan if set(a.paths) & set(paths)]
     file = ROOT / "build" / ("faults-dry.json" if arguments.dry else "faults.json")
     part = arguments.only or arguments.path or arguments.first > 1

@@ -25,20 +25,20 @@ class Results:
     @classmethod
     def load(cls, file: Path) -> Results:
         """What earlier runs left; nothing without a file."""
-        kept = json.loads(file.read_text()) if file.exists() else {"rows": [], "broken": []}
-        return cls(file, kept["rows"], kept["broken"])
+        tree = json.loads(file.read_text()) if file.exists() else {"rows": [], "broken": []}
+        return cls(file, tree["rows"], tree["broken"])
 
-    def add(self, found: Sequence[Outcome]) -> None:
+    def add(self, outcomes: Sequence[Outcome]) -> None:
         """Takes up the outcomes of one scenario, in place of earlier ones."""
-        for one in found:
-            self._forget(one.fault, one.seed, one.path)
-        self.rows += [{**one.row(), "date": _today()} for one in found]
+        for item in outcomes:
+            self._forget(item.fault, item.seed, item.path)
+        self.rows += [{**outcome.row(), "date": _today()} for outcome in outcomes]
         self._save()
 
-    def fail(self, fault: str, seed: int, why: str) -> None:
+    def fail(self, fault: str, seed: int, reason: str) -> None:
         """Takes up that a scenario was not run to its end."""
         self._forget(fault, seed)
-        self.broken.append({"fault": fault, "seed": seed, "why": why, "date": _today()})
+        self.broken.append({"fault": fault, "seed": seed, "why": reason, "date": _today()})
         self._save()
 
     def has(self, fault: str, seed: int, paths: Sequence[str], records: int) -> bool:

@@ -88,11 +88,11 @@ def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]], forme
     groups: dict[PathAndFault, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["path"], row["fault"]), []).append(row)
-    kept = _lines(former)
+    stored_lines = _lines(former)
     lines, missing = [], {}
     for path in PATHS:
         for name, fault in FAULTS.items():
-            if line := _line(path, name, groups.get((path, name), [])) or kept.get((path, name), ""):
+            if line := _line(path, name, groups.get((path, name), [])) or stored_lines.get((path, name), ""):
                 lines.append(line)
             elif path in fault.paths:
                 missing.setdefault(name, []).append(path)
@@ -112,11 +112,11 @@ def _list(title: str, items: Sequence[str]) -> str:
 
 def _lines(former: str) -> dict[PathAndFault, str]:
     """The lines of its table, by path and fault."""
-    found = {}
+    lines = {}
     for line in former.splitlines(keepends=True):
         if line.startswith("| ") and len(cells := _cells(line)) == len(COLUMNS):
-            found[cells[0], cells[1]] = line
-    return found
+            lines[cells[0], cells[1]] = line
+    return lines
 
 
 def _cells(line: str) -> list[str]:

@@ -14,8 +14,8 @@ home, *flags = sys.argv[1:]
 Order = service.SlotOrder
 
 
-def rerouted(**given: Any) -> Any:
-    return replace(Order(**given), home=home)
+def rerouted(**fields: Any) -> Any:
+    return replace(Order(**fields), home=home)
 
 
 service.SlotOrder = rerouted  # type: ignore[assignment,misc]

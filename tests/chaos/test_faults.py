@@ -58,11 +58,11 @@ async def check(system: System, faults: Mapping[Fault, tuple[str, ...]]) -> None
                 tasks.start(scenario(system, paths, fault, seed=1, records=RECORDS, seconds=SECONDS))
                 for fault, paths in faults.items()
             ]
-            found = [outcome for one in under_way for outcome in await one]
+            outcomes = [outcome for item in under_way for outcome in await item]
     except (AssertionError, TimeoutError) as error:
         raise AssertionError(f"{error}\n{system.logs()}") from error
-    assert [o.path for o in found] == [path for paths in faults.values() for path in paths]
-    bad = [f"{o.fault}, {o.path}: {o.report}; {o.notes}" for o in found if not o.clean]
+    assert [o.path for o in outcomes] == [path for paths in faults.values() for path in paths]
+    bad = [f"{o.fault}, {o.path}: {o.report}; {o.notes}" for o in outcomes if not o.clean]
     assert not bad, "\n".join([*bad, system.logs()])
 
 

@@ -45,8 +45,8 @@ async def test_a_java_worker_goes_on_where_the_killed_and_recovered_ones_stopped
     ]
     for run in runs:
         await asyncio.to_thread(run.prepare, topics)
-        made = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
-        assert made.status_code == 201, made.text
+        result = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
+        assert result.status_code == 201, result.text
     feed, watch = Feed(runs, system.bootstrap, SECONDS), Watch(runs, topics)
     async with Siblings() as tasks:
         tasks.start(asyncio.to_thread(watch.work))

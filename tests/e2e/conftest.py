@@ -19,22 +19,22 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def keelman(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Keelman]:
     """A system that runs for all tests of this folder that only look at it or copy through it."""
-    made = Keelman(tmp_path_factory.mktemp("home"))
+    new_keelman = Keelman(tmp_path_factory.mktemp("home"))
     try:
-        await made.ok("up", "--detach", "--free-ports")
-        yield made
+        await new_keelman.ok("up", "--detach", "--free-ports")
+        yield new_keelman
     finally:
-        await made.cleaned()
+        await new_keelman.cleaned()
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def own(tmp_path: Path) -> AsyncIterator[Keelman]:
     """A home of its own, not started; whatever a test leaves running there is ended."""
-    made = Keelman(tmp_path / "home")
+    new_keelman = Keelman(tmp_path / "home")
     try:
-        yield made
+        yield new_keelman
     finally:
-        await made.cleaned()
+        await new_keelman.cleaned()
 
 
 @pytest.fixture
@@ -42,8 +42,8 @@ async def system(keelman: Keelman) -> AsyncIterator[System]:
     """The system of this folder; what a test leaves there is deleted."""
     servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
     async with channel(keelman.system["gateway"]) as link:
-        made = System(keelman, Dedicated(link), servers)
+        new_system = System(keelman, Dedicated(link), servers)
         try:
-            yield made
+            yield new_system
         finally:
-            await made.deleted(*await made.dedicated.names())
+            await new_system.deleted(*await new_system.dedicated.names())

@@ -34,14 +34,14 @@ async def test_a_load_scales_out_and_its_end_in(own: Keelman, tmp_path: Path) ->
     await own.ok("up", "--detach", "--free-ports")
     servers = (await own.item("bc", "default"))["status"]["bootstrap_servers"]
     numbers = Numbers(tmp_path / "numbers.txt", BATCH)
-    wanted = Autoscale(
+    autoscale = Autoscale(
         min_workers=1, max_workers=2, scale_in_cpu_percent=6, scale_out_cpu_percent=12, tasks_per_worker=2, max_tasks=3,
         sample_period=to_duration(2), samples=2, cool_down=to_duration(5),
     )  # fmt: skip
     async with channel(own.system["state"]) as link:
         dedicated = Dedicated(link)
         scaled = Scaled(dedicated, "grown")
-        capacity = DedicatedCapacity(autoscale=wanted)
+        capacity = DedicatedCapacity(autoscale=autoscale)
         config = file_source(numbers.path, TOPIC, **COSTLY)
         answer = await dedicated.create("grown", config, servers, capacity=capacity)
         assert (await dedicated.ended(answer, seconds=180)).state == OPERATION_STATE_SUCCEEDED, own.logs()
@@ -67,21 +67,21 @@ async def test_a_load_scales_out_and_its_end_in(own: Keelman, tmp_path: Path) ->
         assert "below 6 %" in cluster["status"]["scaling"]["reason"], cluster["status"]
 
     async def all_copied() -> bool:
-        found = await asyncio.to_thread(messages, servers, TOPIC)
-        return len(found) >= numbers.count
+        actual_messages = await asyncio.to_thread(messages, servers, TOPIC)
+        return len(actual_messages) >= numbers.count
 
     await eventually(all_copied, seconds=120, what="all numbers are copied")
-    found = [int(message.value()) for message in await asyncio.to_thread(messages, servers, TOPIC)]
-    assert found == list(range(numbers.count))
+    ints = [int(message.value()) for message in await asyncio.to_thread(messages, servers, TOPIC)]
+    assert ints == list(range(numbers.count))
 
 
-async def _is(scaled: Scaled, wanted: tuple[int, int, str]) -> bool:
+async def _is(scaled: Scaled, expected: tuple[int, int, str]) -> bool:
     with contextlib.suppress(Unavailable):
-        return await scaled.shown() == wanted
+        return await scaled.shown() == expected
     return False
 
 
-async def _has_tasks(scaled: Scaled, wanted: str) -> bool:
+async def _has_tasks(scaled: Scaled, expected: str) -> bool:
     """What its workers report; nothing for a moment after each change of them."""
-    found = (await scaled.dedicated.get(scaled.name)).status.connector
-    return bool(found.uid) and found.config["tasks.max"] == wanted
+    connector = (await scaled.dedicated.get(scaled.name)).status.connector
+    return bool(connector.uid) and connector.config["tasks.max"] == expected

@@ -25,18 +25,18 @@ async def feed(growing: Growing, over: asyncio.Event) -> None:
 
 async def pids(keelman: Keelman) -> dict[str, int]:
     """Process by worker, of those that run."""
-    found = await keelman.items("workers")
-    return {w["name"]: w["process"]["pid"] for w in found if w["process"]["state"] == "WORKLOAD_STATE_RUNNING"}
+    actual_keelman = await keelman.items("workers")
+    return {w["name"]: w["process"]["pid"] for w in actual_keelman if w["process"]["state"] == "WORKLOAD_STATE_RUNNING"}
 
 
-async def copying(keelman: Keelman, given: Path, output: Path) -> Growing:
+async def copying(keelman: Keelman, path: Path, output: Path) -> Growing:
     """A source and a sink that copy numbered lines from one file to another."""
-    growing = Growing(given, output)
+    growing = Growing(path, output)
     servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
     await create_topic({"bootstrap.servers": servers}, "life", partitions=1)
     for side, topic in (("Source", "topic"), ("Sink", "topics")):
         words = [f"connector.class={FILE}{side}Connector", "tasks.max=1", f"{topic}=life"]
-        words += [f"file={given if side == 'Source' else output}"]
+        words += [f"file={path if side == 'Source' else output}"]
         words += [f"key.converter={STRING}", f"value.converter={STRING}"]
         settings = [w for word in words for w in ("--set", word)]
         await keelman.ok("create", "connector", f"life/{side.lower()}", *settings, "--wait")
@@ -44,14 +44,14 @@ async def copying(keelman: Keelman, given: Path, output: Path) -> Growing:
 
 
 async def test_a_cluster_lives(own: Keelman, tmp_path: Path) -> None:
-    given, output = tmp_path / "input.txt", tmp_path / "output.txt"
+    path, output = tmp_path / "input.txt", tmp_path / "output.txt"
     await own.ok("up", "--detach", "--free-ports")
     node = own.system["node"]
     await own.ok(
         *("create", "wc", "life", "--count", "1", "--start", "--wait"),
         *("--set", "offset.flush.interval.ms=1000", "--set", "keelman.park.after.ms=-1"),
     )
-    growing, over = await copying(own, given, output), asyncio.Event()
+    growing, over = await copying(own, path, output), asyncio.Event()
     async with asyncio.TaskGroup() as group:
         group.create_task(feed(growing, over))
         try:
@@ -66,7 +66,7 @@ async def test_a_cluster_lives(own: Keelman, tmp_path: Path) -> None:
     assert set(before) == set(after) == {"life/0", "life/1"}
     assert not set(before.values()) & set(after.values()), "each worker runs with the change"
     await eventually(lambda: growing.copied() >= growing.written, seconds=120, what="all is copied")
-    assert output.read_bytes() == given.read_bytes(), "nothing lost, nothing doubled"
+    assert output.read_bytes() == path.read_bytes(), "nothing lost, nothing doubled"
 
     await own.ok("label", "wc", "life", "team=blue")
     assert await own.ok("get", "wc", "-l", "team=blue", "-o", "name") == "worker-cluster/life\n"

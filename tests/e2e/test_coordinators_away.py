@@ -23,20 +23,20 @@ STRINGS = {"key.converter": STRING, "value.converter": STRING}
 
 
 async def test_a_coordinator_that_alone_is_away_is_the_cause_until_it_is_back(system: System, tmp_path: Path) -> None:
-    given, output, dedicated = tmp_path / "in.txt", tmp_path / "out.txt", system.dedicated
-    given.write_text("one\n")
+    path, output, dedicated = tmp_path / "in.txt", tmp_path / "out.txt", system.dedicated
+    path.write_text("one\n")
     sink = {"connector.class": f"{FILE}SinkConnector", "file": str(output), "topics": "lines", "tasks.max": "1"}
 
     async def failed(name: str, begun: float) -> float:
         """Seconds until it has failed since `begun`, with the cause."""
 
         async def has_failed() -> Any:
-            found = (await dedicated.get(name)).status
-            return found if found.state == DEDICATED_CONNECTOR_STATE_FAILED else None
+            status = (await dedicated.get(name)).status
+            return status if status.state == DEDICATED_CONNECTOR_STATE_FAILED else None
 
-        found = await eventually(has_failed, seconds=90, what=f"{name} has failed")
-        assert found.code == "ClusterError.BrokerUnreachable", (found, system.keelman.logs())
-        assert "coordinator of group" in found.message
+        result = await eventually(has_failed, seconds=90, what=f"{name} has failed")
+        assert result.code == "ClusterError.BrokerUnreachable", (result, system.keelman.logs())
+        assert "coordinator of group" in result.message
         return time.monotonic() - begun
 
     async def runs(name: str) -> None:
@@ -48,7 +48,7 @@ async def test_a_coordinator_that_alone_is_away_is_the_cause_until_it_is_back(sy
     async with three_brokers(tmp_path / "kafka", offsets_topic_num_partitions=1) as trio:
         await asyncio.to_thread(trio.create_groups, [GONE])
         await asyncio.to_thread(trio.create, "lines", [2, 3])
-        for name, config in (("a-source", file_source(given, "lines")), ("a-sink", sink)):
+        for name, config in (("a-source", file_source(path, "lines")), ("a-sink", sink)):
             await system.done(await dedicated.create(name, config, trio.bootstrap, properties=STRINGS))
         await eventually(lambda: output.exists() and output.read_text() == "one\n", what="the line is copied")
         begun = time.monotonic()
@@ -56,13 +56,13 @@ async def test_a_coordinator_that_alone_is_away_is_the_cause_until_it_is_back(sy
         try:
             took = list(await asyncio.gather(failed("a-source", begun), failed("a-sink", begun)))
             begun = time.monotonic()
-            await dedicated.create("new", file_source(given, "t"), trio.bootstrap)
+            await dedicated.create("new", file_source(path, "t"), trio.bootstrap)
             took.append(await failed("new", begun))
         finally:
             trio.thaw(GONE)
         print("FAILED after", *(f"{seconds:.1f} s" for seconds in took))
         await asyncio.gather(runs("a-source"), runs("a-sink"))
-        with given.open("a") as file:
+        with path.open("a") as file:
             file.write("two\n")
         await eventually(lambda: output.read_text() == "one\ntwo\n", what="the next line is copied once")
         await system.deleted("a-source", "a-sink", "new")

@@ -43,8 +43,10 @@ BROKEN: dict[str, Case] = {
 
 async def copied(output: Path, lines: list[str]) -> None:
     """Waits until a sink has written just these lines."""
-    wanted = "".join(f"{line}\n" for line in lines)
-    await eventually(lambda: output.exists() and output.read_text() == wanted, seconds=60, what=f"{output} is complete")
+    expected = "".join(f"{line}\n" for line in lines)
+    await eventually(
+        lambda: output.exists() and output.read_text() == expected, seconds=60, what=f"{output} is complete"
+    )
 
 
 def file_sink(output: Path, topic: str) -> dict[str, str]:
@@ -54,13 +56,13 @@ def file_sink(output: Path, topic: str) -> dict[str, str]:
 async def test_a_source_and_a_sink_go_on_where_they_were(system: System, tmp_path: Path) -> None:
     """Each is deleted and created again under its connector's name: the source by its own offset topic, the sink by its
     group."""
-    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
-    given.write_text("one\ntwo\n")
+    path, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    path.write_text("one\ntwo\n")
     own = {"offset.storage.topic": "dedicated-positions", "offset.flush.interval.ms": "500"}
     converters = {"key.converter": STRING, "value.converter": STRING}
     names = {"topic_prefix": PREFIX, "topic_suffix": "u-1"}
     await asyncio.gather(
-        system.create("source-1", file_source(given, "lines"), connector="lines", properties=own, **names),
+        system.create("source-1", file_source(path, "lines"), connector="lines", properties=own, **names),
         system.create("sink-1", file_sink(output, "lines"), connector="out", properties=own, topic_prefix=PREFIX),
     )
     await copied(output, ["one", "two"])
@@ -73,40 +75,40 @@ async def test_a_source_and_a_sink_go_on_where_they_were(system: System, tmp_pat
     await system.deleted("source-1", "sink-1")
     assert not any(map(psutil.pid_exists, processes))
     assert len(await system.partitions(*topics)) == 2, "internal topics stay"
-    with given.open("a") as file:
+    with path.open("a") as file:
         file.write("three\n")
     await asyncio.gather(
-        system.create("source-2", file_source(given, "lines"), connector="lines", properties=own | converters),
+        system.create("source-2", file_source(path, "lines"), connector="lines", properties=own | converters),
         system.create("sink-2", file_sink(output, "lines"), connector="out", topic_prefix=PREFIX),
     )
     await copied(output, ["one", "two", "three"])
 
 
 async def test_updates_are_checked_and_taken_back(system: System, tmp_path: Path) -> None:
-    given = tmp_path / "in.txt"
-    given.write_text("one\n")
-    await system.create("changed", file_source(given, "first"))
+    path = tmp_path / "in.txt"
+    path.write_text("one\n")
+    await system.create("changed", file_source(path, "first"))
     dedicated = system.dedicated
     before = (await dedicated.get("changed")).status.version
-    await system.done(await dedicated.update("changed", config=file_source(given, "second"), version=before))
-    found = await dedicated.get("changed")
-    assert (found.spec.config["topic"], found.status.version != before) == ("second", True)
+    await system.done(await dedicated.update("changed", config=file_source(path, "second"), version=before))
+    actual_dedicated = await dedicated.get("changed")
+    assert (actual_dedicated.spec.config["topic"], actual_dedicated.status.version != before) == ("second", True)
 
     for broken, reason in (
-        (file_source(given, "third", **{"tasks.max": "0"}), "CONFIG_REFUSED"),
-        (file_source(given, "no spaces here"), "TASK_FAILED"),
+        (file_source(path, "third", **{"tasks.max": "0"}), "CONFIG_REFUSED"),
+        (file_source(path, "no spaces here"), "TASK_FAILED"),
     ):
         answer = await dedicated.update("changed", config=broken)
         if reason == "TASK_FAILED":
             await system.begun(answer, 2)
-            with given.open("a") as file:
+            with path.open("a") as file:
                 file.write("one more\n")
         operation = await dedicated.ended(answer)
         assert (operation.state, operation.rollback) == (FAILED, OPERATION_ROLLBACK_DONE), operation
         assert operation.error.reason == reason, operation
         assert (operation.change.former.config["topic"], operation.change.wanted.config) == ("second", broken)
-        found = await dedicated.get("changed")
-        assert found.spec.config["topic"] == "second"
+        actual_dedicated = await dedicated.get("changed")
+        assert actual_dedicated.spec.config["topic"] == "second"
         assert await dedicated.state("changed") == "RUNNING"
 
     await system.done(await dedicated.update("changed", capacity=DedicatedCapacity(count=2)))
@@ -118,8 +120,8 @@ async def test_updates_are_checked_and_taken_back(system: System, tmp_path: Path
     await system.done(await dedicated.pause("changed"))
     assert await dedicated.state("changed") == "PAUSED"
     with pytest.raises(FailedPrecondition, match="skip_health_check"):
-        await dedicated.update("changed", config=file_source(given, "fourth"))
-    await system.done(await dedicated.update("changed", config=file_source(given, "fourth"), skip_health_check=True))
+        await dedicated.update("changed", config=file_source(path, "fourth"))
+    await system.done(await dedicated.update("changed", config=file_source(path, "fourth"), skip_health_check=True))
     assert await dedicated.state("changed") == "PAUSED"
     await system.done(await dedicated.resume("changed"))
     await system.done(await dedicated.restart("changed"))
@@ -128,18 +130,18 @@ async def test_updates_are_checked_and_taken_back(system: System, tmp_path: Path
 
 async def test_what_does_not_come_up_says_why(system: System, tmp_path: Path) -> None:
     """All at once; what is wrong in some is put right, the others are deleted."""
-    given = tmp_path / "in.txt"
-    given.write_text("one\n")
+    path = tmp_path / "in.txt"
+    path.write_text("one\n")
     async with TopicBrokers.open({"bootstrap.servers": system.servers}) as there:
         await there.create("not-compacted", 1, 1, {"cleanup.policy": "delete"})
-    await asyncio.gather(*(says_why(system, name, given) for name in BROKEN))
+    await asyncio.gather(*(says_why(system, name, path) for name in BROKEN))
 
 
-async def says_why(system: System, name: str, given: Path) -> None:
+async def says_why(system: System, name: str, path: Path) -> None:
     config, brokers, properties, code, named = BROKEN[name]
     dedicated = system.dedicated
-    wanted = file_source(given, name) | config
-    answer = await dedicated.create(name, wanted, brokers or system.servers, properties=properties)
+    expected_file_source = file_source(path, name) | config
+    answer = await dedicated.create(name, expected_file_source, brokers or system.servers, properties=properties)
     operation = await dedicated.ended(answer, seconds=120)
     # A task runs until it writes, so that its create may have succeeded.
     assert code.endswith("TaskFailed") or operation.state == FAILED, operation
@@ -152,30 +154,30 @@ async def says_why(system: System, name: str, given: Path) -> None:
     assert status.code == code, (status, system.keelman.logs())
     assert named in status.message
     if name in ("no-tasks", "no-topic"):
-        await system.done(await dedicated.update(name, config=file_source(given, name)))
+        await system.done(await dedicated.update(name, config=file_source(path, name)))
     else:
         await system.deleted(name)
 
 
 @pytest.mark.slow
 async def test_brokers_out_of_reach_are_the_cause_until_they_are_back(system: System, tmp_path: Path) -> None:
-    given, dedicated = tmp_path / "in.txt", system.dedicated
-    given.write_text("one\n")
+    path, dedicated = tmp_path / "in.txt", system.dedicated
+    path.write_text("one\n")
 
     async def status() -> Any:
         return (await dedicated.get("away")).status
 
     async with started_broker(tmp_path / "kafka") as broker:
-        await system.done(await dedicated.create("away", file_source(given, "t"), broker.bootstrap))
+        await system.done(await dedicated.create("away", file_source(path, "t"), broker.bootstrap))
         await broker.end()
 
         async def failed() -> Any:
-            found = await status()
-            return found if found.state == DEDICATED_CONNECTOR_STATE_FAILED else None
+            actual_status = await status()
+            return actual_status if actual_status.state == DEDICATED_CONNECTOR_STATE_FAILED else None
 
-        found = await eventually(failed, seconds=60, what="it has failed")
-        assert found.code == "ClusterError.BrokerUnreachable", (found, system.keelman.logs())
-        assert broker.bootstrap in found.message
+        result = await eventually(failed, seconds=60, what="it has failed")
+        assert result.code == "ClusterError.BrokerUnreachable", (result, system.keelman.logs())
+        assert broker.bootstrap in result.message
         await broker.start()
 
         async def runs() -> bool:
@@ -189,25 +191,25 @@ async def test_brokers_out_of_reach_are_the_cause_until_they_are_back(system: Sy
 @pytest.mark.slow
 async def test_brokers_that_its_workers_alone_do_not_reach_are_the_cause(system: System, tmp_path: Path) -> None:
     """A host with another firewall than the state service's, say: what is sent there gets no answer."""
-    given, dedicated = tmp_path / "in.txt", system.dedicated
-    given.write_text("one\n")
+    path, dedicated = tmp_path / "in.txt", system.dedicated
+    path.write_text("one\n")
     async with proxied_broker(tmp_path / "kafka") as proxy:
 
         async def failed(begun: float) -> float:
             """Seconds until it has failed since `begun`, with the cause."""
 
             async def has_failed() -> Any:
-                found = (await dedicated.get("cut-off")).status
-                return found if found.state == DEDICATED_CONNECTOR_STATE_FAILED else None
+                status = (await dedicated.get("cut-off")).status
+                return status if status.state == DEDICATED_CONNECTOR_STATE_FAILED else None
 
-            found = await eventually(has_failed, seconds=90, what="it has failed")
-            assert found.code == "ClusterError.BrokerUnreachable", (found, system.keelman.logs())
-            assert proxy.address in found.message
+            result = await eventually(has_failed, seconds=90, what="it has failed")
+            assert result.code == "ClusterError.BrokerUnreachable", (result, system.keelman.logs())
+            assert proxy.address in result.message
             return time.monotonic() - begun
 
         proxy.affects, proxy.weather = (lambda tunnel: tunnel.client_id != CLIENT), Weather(frozen=True)
         begun = time.monotonic()
-        await dedicated.create("cut-off", file_source(given, "t"), proxy.address)
+        await dedicated.create("cut-off", file_source(path, "t"), proxy.address)
         took = [await failed(begun)]
         proxy.weather = Weather()
         await system.done(await dedicated.restart("cut-off"))
@@ -226,9 +228,9 @@ async def test_brokers_that_its_workers_alone_do_not_reach_are_the_cause(system:
 
 
 async def test_a_delete_in_the_middle_of_anything(system: System, tmp_path: Path) -> None:
-    given, dedicated = tmp_path / "in.txt", system.dedicated
-    given.write_text("one\n")
-    config = file_source(given, "t")
+    path, dedicated = tmp_path / "in.txt", system.dedicated
+    path.write_text("one\n")
+    config = file_source(path, "t")
     for attempt in range(2):
         await dedicated.create("brief", config, "127.0.0.1:1" if attempt == 0 else system.servers)
         await asyncio.sleep(0)
@@ -238,7 +240,7 @@ async def test_a_delete_in_the_middle_of_anything(system: System, tmp_path: Path
         assert await dedicated.state("brief") == "GONE"
         await eventually(lambda: not system.workers("brief"), what="no process is left")
     await system.create("brief", config)
-    await dedicated.update("brief", config=file_source(given, "u"))
+    await dedicated.update("brief", config=file_source(path, "u"))
     await system.done(await dedicated.delete("brief"))
     assert not system.workers("brief")
 
@@ -251,14 +253,14 @@ async def killed_at(system: System, answer: Any, step: int) -> None:
 
 @pytest.mark.slow
 async def test_kills_of_the_state_service_between_steps(own: Keelman, tmp_path: Path) -> None:
-    given = tmp_path / "in.txt"
-    given.write_text("one\n")
+    path = tmp_path / "in.txt"
+    path.write_text("one\n")
     await own.ok("up", "--detach", "--free-ports")
     servers = (await own.item("bc", "default"))["status"]["bootstrap_servers"]
     async with channel(own.system["state"]) as link:
         system = System(own, Dedicated(link), servers)
         dedicated = system.dedicated
-        config = file_source(given, "t")
+        config = file_source(path, "t")
         creates = {step: await dedicated.create(f"killed-{step}", config, servers) for step in (1, 4)}
         for step, answer in creates.items():
             await killed_at(system, answer, step)

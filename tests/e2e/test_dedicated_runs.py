@@ -61,18 +61,18 @@ async def figures(keelman: Keelman) -> dict[str, dict[str, float]]:
     """What the gateway passes on of each connector, by its name and the metric's."""
     async with httpx.AsyncClient(trust_env=False) as client:
         text = (await client.get(f"{keelman.system['http']}/metrics", timeout=60)).text
-    found: dict[str, dict[str, float]] = {}
+    actual_figures: dict[str, dict[str, float]] = {}
     for sample in (s for family in text_string_to_metric_families(text) for s in family.samples):
         if "ConnectorName" in sample.labels:
-            found.setdefault(sample.labels["ConnectorName"], {})[sample.name] = sample.value
-    return found
+            actual_figures.setdefault(sample.labels["ConnectorName"], {})[sample.name] = sample.value
+    return actual_figures
 
 
-def missing(found: Mapping[str, Mapping[str, float]]) -> list[str]:
+def missing(answer: Mapping[str, Mapping[str, float]]) -> list[str]:
     """The metrics that do not say what they do while both connectors copy."""
     told = []
     for connector, own in OF_ONE.items():
-        has = found.get(connector, {})
+        has = answer.get(connector, {})
         told += [f"{connector} {name}" for name in (*OF_BOTH, *own) if not has.get(name, 0) > 0]
         told += [] if has.get("ErroredTaskCount") == 0 else [f"{connector} ErroredTaskCount"]
         others = [name for other, names in OF_ONE.items() if other != connector for name in names]
@@ -89,7 +89,7 @@ async def test_providers_of_a_worker_configuration_and_all_metrics(system: Keelm
         "connector.class": f"{FILE}SinkConnector", "file": values + ":output}", "topics": "${env:ORDERS_TOPIC}",
         "tasks.max": source["tasks.max"],
     }  # fmt: skip
-    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    path, output = tmp_path / "in.txt", tmp_path / "out.txt"
     servers = (await system.item("bc", "default"))["status"]["bootstrap_servers"]
     async with channel(system.system["gateway"]) as link:
         dedicated, ref = Dedicated(link), WorkerConfigurationRef(name="strings")
@@ -99,21 +99,21 @@ async def test_providers_of_a_worker_configuration_and_all_metrics(system: Keelm
         for answer in answers:
             operation = await dedicated.ended(answer, seconds=180)
             assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, system.logs())
-        async with Numbers(given, 20).load():
+        async with Numbers(path, 20).load():
 
             async def all_are_there() -> bool:
-                told = missing(found := await figures(system))
+                told = missing(actual_figures := await figures(system))
                 assert not told, (told, system.logs())
-                assert found[FAILS]["ErroredTaskCount"] == 0
+                assert actual_figures[FAILS]["ErroredTaskCount"] == 0
                 return True
 
             await eventually(all_are_there, seconds=120, every=1.0, what="each metric says something")
-        await eventually(lambda: output.exists() and output.read_text() == given.read_text(), seconds=60)
+        await eventually(lambda: output.exists() and output.read_text() == path.read_text(), seconds=60)
         broken.write_text("one\n")
 
         async def one_has_failed() -> bool:
-            found = (await figures(system))[FAILS]
-            return (found["ErroredTaskCount"], found["RunningTaskCount"]) == (1, 0)
+            figure = (await figures(system))[FAILS]
+            return (figure["ErroredTaskCount"], figure["RunningTaskCount"]) == (1, 0)
 
         await eventually(one_has_failed, seconds=60, every=0.5, what="a task that has failed is counted")
         for name, config in configs.items():

@@ -30,23 +30,25 @@ def python(tmp_path: Path) -> Path:
     ran(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "dist", sdist, folder=tmp_path)
     (wheel,) = (tmp_path / "dist").glob("*.whl")
     ran(sys.executable, "-m", "venv", "--without-pip", tmp_path / "venv", folder=tmp_path)
-    made = tmp_path / "venv" / "bin" / "python"
-    ran(sys.executable, "-m", "pip", "--python", made, "install", "-q", "--no-deps", wheel, folder=tmp_path)
-    site = Path(ran(made, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=tmp_path).strip())
+    new_python = tmp_path / "venv" / "bin" / "python"
+    ran(sys.executable, "-m", "pip", "--python", new_python, "install", "-q", "--no-deps", wheel, folder=tmp_path)
+    site = Path(
+        ran(new_python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=tmp_path).strip()
+    )
     # Only the folder itself: what is named in its .pth files, the checkout, is not on the path.
     (site / "needed.pth").write_text(sysconfig.get_path("purelib"))
-    found = ran(made, "-c", "import keelman.cli.main as m; print(m.__file__)", folder=tmp_path)
-    assert found.startswith(str(site))
-    return made
+    result = ran(new_python, "-c", "import keelman.cli.main as m; print(m.__file__)", folder=tmp_path)
+    assert result.startswith(str(site))
+    return new_python
 
 
 async def test_a_wheel_in_an_empty_venv_copies_a_file(own: Keelman, python: Path, tmp_path: Path) -> None:
     assert "keelman" in ran(python.with_name("keelman"), "--version", folder=tmp_path)
-    given, output = tmp_path / "given.txt", tmp_path / "copied.txt"
-    given.write_bytes(numbered(0, 100_000))
+    path, output = tmp_path / "given.txt", tmp_path / "copied.txt"
+    path.write_bytes(numbered(0, 100_000))
     process = await asyncio.create_subprocess_exec(
         *(python, "-m", "keelman.cli.demo", "--home", str(own.home), "--free-ports"),
-        env={**own.environment, "INPUT": str(given), "OUTPUT": str(output), "ONCE": "1"},
+        env={**own.environment, "INPUT": str(path), "OUTPUT": str(output), "ONCE": "1"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -55,4 +57,4 @@ async def test_a_wheel_in_an_empty_venv_copies_a_file(own: Keelman, python: Path
     async with asyncio.timeout(200):
         out, _ = await process.communicate()
     assert process.returncode == 0, f"{out.decode()}\n{own.logs()}"
-    assert output.read_bytes() == given.read_bytes()
+    assert output.read_bytes() == path.read_bytes()

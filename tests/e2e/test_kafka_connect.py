@@ -23,11 +23,11 @@ LIMIT = 1 << 30
 async def mongo(folder: Path) -> Path:
     """MongoDB's plugin as an archive: it has no service files, so that Connect finds it by a scan."""
     jars = await maven.jars(maven.Lock.read(Path(plugins.__file__).with_name("mongo_connect.lock")))
-    made = folder / "mongo.zip"
-    with zipfile.ZipFile(made, "w") as archive:
+    new_mongo = folder / "mongo.zip"
+    with zipfile.ZipFile(new_mongo, "w") as archive:
         for jar in jars:
             archive.write(jar, f"mongo-2.0.1/lib/{jar.name}")
-    return made
+    return new_mongo
 
 
 async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path) -> None:
@@ -46,11 +46,11 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
         "--metrics-port",
         str(metrics),
     )
-    made = await own.run(
+    result = await own.run(
         "create", "wc", "java", *words, "--set", "keelman.cpus=2", "--set", "offset.flush.interval.ms=500"
     )
-    assert made.code == 0, made
-    assert "note: keelman.cpus: ignored: workers of Apache Kafka Connect know no keys of keelman's" in made.err
+    assert result.code == 0, result
+    assert "note: keelman.cpus: ignored: workers of Apache Kafka Connect know no keys of keelman's" in result.err
     await own.ok("start", "wc", "java", "--wait", "--timeout", "180")
     assert not [w for w in await own.items("workloads") if w["name"].startswith("spark/")], "it needs no Spark"
     status = (await own.item("wc", "java"))["status"]
@@ -58,17 +58,17 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
     file = own.home / "workloads" / "worker-java-0" / "worker.properties"
     assert (file.stat().st_mode & 0o777, "keelman." in file.read_text().replace(str(own.home), "")) == (0o600, False)
 
-    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
-    given.write_bytes(numbered(0, 500))
+    path, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    path.write_bytes(numbered(0, 500))
     for side, topic in (("Source", "topic"), ("Sink", "topics")):
         keys = [f"connector.class={FILE}{side}Connector", "tasks.max=1", f"{topic}=java-lines"]
-        keys += [f"file={given if side == 'Source' else output}"]
+        keys += [f"file={path if side == 'Source' else output}"]
         keys += [f"key.converter={STRING}", f"value.converter={STRING}"]
         if side == "Source":  # managed brokers make no topics by themselves
             keys += ["topic.creation.default.replication.factor=-1", "topic.creation.default.partitions=1"]
         settings = [w for key in keys for w in ("--set", key)]
         await own.ok("create", "connector", f"java/{side.lower()}", *settings, "--wait")
-    await eventually(lambda: output.exists() and output.read_bytes() == given.read_bytes(), seconds=120, what="copied")
+    await eventually(lambda: output.exists() and output.read_bytes() == path.read_bytes(), seconds=120, what="copied")
     shown = {c["name"]: c["state"] for c in await own.items("connectors", "--cluster", "java")}
     assert shown == {"source": "CONNECTOR_STATE_RUNNING", "sink": "CONNECTOR_STATE_RUNNING"}
     gateway = own.system["http"]

@@ -29,8 +29,8 @@ async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> 
     keys = authority.issue("worker", "127.0.0.1", "localhost").write_pkcs12(tmp_path / "keys.p12")
     (tmp_path / "ca.pem").write_text(authority.pem)
     trust = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
-    given = tmp_path / "in.txt"
-    given.write_bytes(numbered(0, 100))
+    path = tmp_path / "in.txt"
+    path.write_bytes(numbered(0, 100))
 
     await own.ok("up", "--detach", "--free-ports")
     await own.ok("create", "plugin", str(jar), "--name", "stamps", "--version", "1")
@@ -45,7 +45,7 @@ async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> 
     assert url.startswith("https://")
     config = {
         "connector.class": f"{FILE}SourceConnector",
-        "file": str(given),
+        "file": str(path),
         "topic": "stamped",
         "key.converter": STRING,
         "value.converter": STRING,
@@ -57,11 +57,11 @@ async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> 
     async with httpx.AsyncClient(trust_env=False, verify=trust, timeout=60) as client:
 
         async def runs() -> bool:
-            found = (await client.get(f"{url}/connectors/stamps/status")).json()
-            return [one["state"] for one in found.get("tasks", [])] == ["RUNNING"]
+            result = (await client.get(f"{url}/connectors/stamps/status")).json()
+            return [entry["state"] for entry in result.get("tasks", [])] == ["RUNNING"]
 
-        made = await client.put(f"{url}/connectors/stamps/config", json=config)
-        assert made.status_code == 201, made.text
+        result = await client.put(f"{url}/connectors/stamps/config", json=config)
+        assert result.status_code == 201, result.text
         await eventually(runs, seconds=90, what="its task runs with the library's transform")
         loggers = await client.get(f"https://127.0.0.1:{admin}/admin/loggers")
         assert loggers.status_code == 200, loggers.text

@@ -26,7 +26,7 @@ def lines_of(file: Path) -> list[bytes]:
 
 
 def objects(bucket: Any, folder: str) -> list[bytes]:
-    keys = sorted(one["path"] for page in obstore.list(bucket, prefix=folder) for one in page)
+    keys = sorted(entry["path"] for page in obstore.list(bucket, prefix=folder) for entry in page)
     return b"".join(gzip.decompress(bytes(obstore.get(bucket, key).bytes())) for key in keys).splitlines()
 
 
@@ -37,26 +37,26 @@ def records(bootstrap: str, topic: str, key: bytes) -> list[bytes]:
             "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest",
         }
     )  # fmt: skip
-    found: list[bytes] = []
+    actual_records: list[bytes] = []
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         while (message := consumer.poll(30)) is not None and not message.error():
-            found += [message.value() or b""] if message.key() == key else []
+            actual_records += [message.value() or b""] if message.key() == key else []
     finally:
         consumer.close()
-    return found
+    return actual_records
 
 
 def events(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
     """Time and first word of each line that has them, in a log or where it was delivered."""
-    found = []
+    actual_events = []
     for line in lines:
         words = line.split()
         if line.startswith(b"[Worker-") and len(words) > 4 and words[1].startswith(b"[20"):
-            found.append((words[2][:12].replace(b",", b"."), words[4]))
+            actual_events.append((words[2][:12].replace(b",", b"."), words[4]))
         elif line[:2] == b"20" and b"Z [" in line[:32]:
-            found.append((line[11:23], line.partition(b"] ")[2].split()[0]))
-    return found
+            actual_events.append((line[11:23], line.partition(b"] ")[2].split()[0]))
+    return actual_events
 
 
 def holders(own: Keelman) -> set[Path]:
@@ -75,35 +75,37 @@ async def test_logs_of_a_system_are_delivered(own: Keelman, tmp_path: Path, monk
         monkeypatch.setenv("KEELMAN_STATE_BUCKETS_SECRET_ACCESS_KEY", SECRET)
         monkeypatch.setenv("KEELMAN_AGENT_LOG_OBJECT_SECONDS", "1")
         await _delivered(own, tmp_path, server)
-        given = own.home / "state" / "secrets.toml"  # where `up` puts the settings that are secret
-        await eventually(lambda: holders(own) == {given}, what="the agent's keys are gone with the last delivery there")
+        path = own.home / "state" / "secrets.toml"  # where `up` puts the settings that are secret
+        await eventually(lambda: holders(own) == {path}, what="the agent's keys are gone with the last delivery there")
         for told in ("workloads", "wc", "nodes", "operations"):
             assert SECRET not in await own.ok("get", told, "-o", "json")
 
 
 async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
-    given = tmp_path / "input.txt"
-    given.write_text("a\nb\n")
+    path = tmp_path / "input.txt"
+    path.write_text("a\nb\n")
     await own.ok("up", "--detach", "--free-ports")
     node = own.system["node"]
     refused = await own.run("create", "wc", "logged", "--count", "1", "--log-group", "a/../b")
     assert "spec.log_delivery.file.group" in refused.err
     targets = ("--log-group", "a/b", "--log-bucket", "logs/c", "--log-topic", "logs")
     await own.ok("create", "wc", "logged", "--count", "1", "--start", "--wait", *targets)
-    words = [f"connector.class={FILE}SourceConnector", "tasks.max=1", "topic=copied", f"file={given}"]
+    words = [f"connector.class={FILE}SourceConnector", "tasks.max=1", "topic=copied", f"file={path}"]
     words += [f"key.converter={STRING}", f"value.converter={STRING}"]
     settings = [w for word in words for w in ("--set", word)]
     await own.ok("create", "connector", "logged/lines", *settings, "--wait")
 
     async def log_problems() -> list[dict[str, str]]:
-        found: list[dict[str, str]] = (await own.item("wc", "logged"))["status"].get("log_problems", [])
-        return found
+        log_problems: list[dict[str, str]] = (await own.item("wc", "logged"))["status"].get("log_problems", [])
+        return log_problems
 
     problems = await eventually(log_problems, seconds=120, what="the status says what is not delivered")
-    assert {(one["target"], one["stream"]) for one in problems} <= {
+    assert {(problem["target"], problem["stream"]) for problem in problems} <= {
         ("s3", "logged-0"), ("s3", f"logged-slots-{node}"),
     }, problems  # fmt: skip
-    assert all(f"{server.endpoint}, bucket logs: " in one["message"] and one["since"] for one in problems), problems
+    assert all(
+        f"{server.endpoint}, bucket logs: " in problem["message"] and problem["since"] for problem in problems
+    ), problems
     bucket = await server.create("logs")
 
     async def is_over() -> bool:
@@ -130,13 +132,13 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
     for place in places:
 
         async def is_all_there(place: Callable[[], list[bytes]] = place) -> bool:
-            found = await asyncio.to_thread(place)
-            return len(found) >= len(lines_of(log)) > 0
+            actual_place = await asyncio.to_thread(place)
+            return len(actual_place) >= len(lines_of(log)) > 0
 
         await eventually(is_all_there, seconds=60, what="all lines are delivered")
-        wanted = lines_of(log)
-        found = (await asyncio.to_thread(place))[: len(wanted)]
-        assert events(found) == events(wanted[: len(found)])
+        lines = lines_of(log)
+        actual_place = (await asyncio.to_thread(place))[: len(lines)]
+        assert events(actual_place) == events(lines[: len(actual_place)])
     slots = own.home / "log-delivery" / "a" / "b" / "logged" / f"logged-slots-{node}"
     await eventually(lambda: any(b"connector=lines" in line for line in lines_of(slots)), seconds=60)
     assert all(b"worker_cluster=logged" in line for line in lines_of(slots) if b"] INFO" in line)

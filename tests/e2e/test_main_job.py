@@ -15,27 +15,27 @@ from support.eventually import eventually
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-async def started(own: Keelman, given: Path, output: Path, *, once: bool) -> asyncio.subprocess.Process:
+async def started(own: Keelman, path: Path, output: Path, *, once: bool) -> asyncio.subprocess.Process:
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "keelman.cli.demo", "--home", str(own.home), "--free-ports"),
-        env={**own.environment, "INPUT": str(given), "OUTPUT": str(output), "ONCE": "1" if once else ""},
+        env={**own.environment, "INPUT": str(path), "OUTPUT": str(output), "ONCE": "1" if once else ""},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
 
 
-async def ran(own: Keelman, given: Path, output: Path) -> Ran:
-    process = await started(own, given, output, once=True)
+async def ran(own: Keelman, path: Path, output: Path) -> Ran:
+    process = await started(own, path, output, once=True)
     async with asyncio.timeout(200):
         out, err = await process.communicate()
     return Ran(process.returncode or 0, out.decode(), err.decode())
 
 
 async def test_killed_with_everything_it_goes_on(own: Keelman, tmp_path: Path) -> None:
-    given, output = tmp_path / "given.txt", tmp_path / "copied.txt"
-    given.write_bytes(numbered(0, 1_000_000))
-    first = await started(own, given, output, once=False)
+    path, output = tmp_path / "given.txt", tmp_path / "copied.txt"
+    path.write_bytes(numbered(0, 1_000_000))
+    first = await started(own, path, output, once=False)
     await eventually(
         lambda: output.exists() and output.stat().st_size > 100_000, seconds=150, every=0.01, what="copying goes on"
     )
@@ -44,39 +44,39 @@ async def test_killed_with_everything_it_goes_on(own: Keelman, tmp_path: Path) -
     await own.gone()
     partial = output.stat().st_size
 
-    second = await ran(own, given, output)
+    second = await ran(own, path, output)
     assert second.code == 0, f"{second.out}\n{second.err}\n{own.logs()}"
     assert "going on where the last run stopped" in second.out
-    assert output.read_bytes() == given.read_bytes()
-    assert partial <= given.stat().st_size
+    assert output.read_bytes() == path.read_bytes()
+    assert partial <= path.stat().st_size
     assert own.processes() == []
 
-    with given.open("ab") as stream:
+    with path.open("ab") as stream:
         stream.write(numbered(1_000_000, 10))
     output.unlink()
-    third = await ran(own, given, output)
+    third = await ran(own, path, output)
     assert third.code == 0, f"{third.out}\n{third.err}\n{own.logs()}"
     assert "OUTPUT was removed" in third.out
-    assert output.read_bytes() == given.read_bytes()
+    assert output.read_bytes() == path.read_bytes()
     assert own.processes() == []
 
 
 async def test_what_lines_cannot_carry_is_refused_at_once(own: Keelman, tmp_path: Path) -> None:
-    given, output = tmp_path / "given.txt", tmp_path / "copied.txt"
+    path, output = tmp_path / "given.txt", tmp_path / "copied.txt"
     for content, word in (
         (b"a\r\nb\n", "carriage return"),
         (b"a\nb", "no line feed at the end"),
         (b"a\n\xff\n", "not UTF-8"),
         (b"", "is empty"),
     ):
-        given.write_bytes(content)
-        refused = await ran(own, given, output)
+        path.write_bytes(content)
+        refused = await ran(own, path, output)
         assert (refused.code, word in refused.err) == (1, True), refused.err
-        assert str(given) in refused.err
-    given.write_bytes(b"a\n")
+        assert str(path) in refused.err
+    path.write_bytes(b"a\n")
     output.write_bytes(b"mine\n")
-    refused = await ran(own, given, output)
+    refused = await ran(own, path, output)
     assert (refused.code, output.read_bytes()) == (1, b"mine\n")
-    assert (await ran(own, given, given)).code == 1
+    assert (await ran(own, path, path)).code == 1
     assert (await ran(own, tmp_path / "none.txt", output)).code == 1
     assert not (own.home / "system.json").exists()

@@ -35,8 +35,8 @@ async def java_plugin(folder: Path) -> bytes:
 async def has_nodes(system: OharaSystem) -> None:
     """Nodes that are created, and are there once their agents come."""
     for node, address in ADDRESSES.items():
-        made = await system.js.create("nodes", hostname=node, user="me", password="secret")
-        assert made["state"] == "UNAVAILABLE"
+        fields = await system.js.create("nodes", hostname=node, user="me", password="secret")
+        assert fields["state"] == "UNAVAILABLE"
         system.start_agent(node, address)
 
     async def available() -> bool:
@@ -49,9 +49,9 @@ async def has_file(system: OharaSystem, name: str, data: bytes) -> dict[str, Any
     """A file that is uploaded; what is known of it."""
     answer = await system.js.client.post("/v0/files", files={"file": (name, data)}, data={"tags": '{"by": "e2e"}'})
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    assert (await system.js.client.get(found["url"])).content == data
-    return found
+    actual_has_file: dict[str, Any] = answer.json()
+    assert (await system.js.client.get(actual_has_file["url"])).content == data
+    return actual_has_file
 
 
 async def has_brokers(system: OharaSystem) -> None:
@@ -66,19 +66,19 @@ async def has_workers(system: OharaSystem, *nodes: str) -> None:
     """Waits until the worker cluster lives on these nodes and no others."""
 
     async def there() -> bool:
-        found = await system.js.get("workers", "wk")
-        assert found.get("state") == "RUNNING", found
-        return sorted(found["aliveNodes"]) == list(nodes)
+        answer = await system.js.get("workers", "wk")
+        assert answer.get("state") == "RUNNING", answer
+        return sorted(answer["aliveNodes"]) == list(nodes)
 
     await eventually(there, seconds=90, what=f"workers on {nodes}")
 
 
 async def runs(system: OharaSystem, name: str, *topics: str, **settings: Any) -> None:
     """A connector that is created, found right and started."""
-    wanted = {"name": name, "workerClusterKey": "wk", "topicKeys": list(topics), "tasks.max": 1, **settings}
-    judged = await system.js.ok("PUT", "/validate/connectors", wanted)
+    expected = {"name": name, "workerClusterKey": "wk", "topicKeys": list(topics), "tasks.max": 1, **settings}
+    judged = await system.js.ok("PUT", "/validate/connectors", expected)
     assert judged["errorCount"] == 0, [s for s in judged["settings"] if s["value"]["errors"]]
-    await system.js.create("connectors", **wanted)
+    await system.js.create("connectors", **expected)
     await system.js.act("connectors", name, "start")
     await system.js.reaches("connectors", name, "RUNNING", seconds=90)
 
@@ -111,7 +111,7 @@ async def all_is_shown(system: OharaSystem) -> dict[str, Any]:
     }
     moving |= {"aliveNodes", "services"}
     return {
-        kind: [{k: v for k, v in one.items() if k not in moving} for one in await system.js.list(kind)]
+        kind: [{k: v for k, v in entry.items() if k not in moving} for entry in await system.js.list(kind)]
         for kind in kinds
     }
 
@@ -128,7 +128,7 @@ async def test_an_ohara_client_notices_no_difference(own: Keelman, tmp_path: Pat
         await has_brokers(system)
 
         own_settings = {"nodeNames": ["node01"], "brokerClusterKey": "bk", "pluginKeys": ["acme.jar"]}
-        made = await js.create("workers", name="wk", **own_settings)
+        fields = await js.create("workers", name="wk", **own_settings)
         await js.act("workers", "wk", "start")
         await has_workers(system, "node01")
         inspected = await js.ok("GET", "/inspect/workers/wk")
@@ -190,7 +190,7 @@ async def test_an_ohara_client_notices_no_difference(own: Keelman, tmp_path: Pat
         stopped = await js.reaches("workers", "wk", None, seconds=90)
         changing = {"lastModified", "nodeNames"}
         assert {k: v for k, v in stopped.items() if k not in changing} == {
-            k: v for k, v in made.items() if k not in changing
+            k: v for k, v in fields.items() if k not in changing
         }
         for kind, name in (("workers", "wk"), ("brokers", "bk"), ("zookeepers", "zk")):
             await js.without(kind, name)

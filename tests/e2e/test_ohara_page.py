@@ -55,8 +55,8 @@ async def test_the_walk_through_does_what_it_says(own: Keelman, tmp_path: Path) 
     assert (listed["xmx"], listed["tags"], listed["state"]) == (1024, {"team": "blue"}, "RUNNING")
     (containers,) = orjson.loads(workers.splitlines()[-1])
     assert containers["containers"][0]["state"] == "RUNNING"
-    found = orjson.loads(connectors.splitlines()[-1])["messages"]
-    assert {m["value"] for m in found} <= {"one", "two"} or found
+    messages = orjson.loads(connectors.splitlines()[-1])["messages"]
+    assert {m["value"] for m in messages} <= {"one", "two"} or messages
     assert connectors.splitlines().count("0") == 1, "no setting is wrong"
     assert orjson.loads(files.partition("}one")[0] + "}")["size"] == len("one\ntwo\n")
     assert files.endswith("one\ntwo\n")

@@ -30,8 +30,8 @@ class Fault:
 
 
 async def workload(keelman: Keelman, prefix: str) -> dict[str, Any]:
-    found = next(w for w in await keelman.items("workloads") if w["name"].startswith(prefix))
-    status: dict[str, Any] = found["status"]
+    answer = next(w for w in await keelman.items("workloads") if w["name"].startswith(prefix))
+    status: dict[str, Any] = answer["status"]
     return status
 
 
@@ -96,16 +96,16 @@ async def agent(keelman: Keelman) -> Fault:
         if keelman.pid_of("agent") == before:
             return False
         nodes = await keelman.items("nodes")
-        found = {w["name"]: w["status"]["pid"] for w in await keelman.items("workloads")}
-        assert found == pids, "the next agent takes the workloads over as they are"
+        actual_pids = {w["name"]: w["status"]["pid"] for w in await keelman.items("workloads")}
+        assert actual_pids == pids, "the next agent takes the workloads over as they are"
         return [n["status"]["state"] for n in nodes] == ["NODE_STATE_ONLINE"]
 
     return Fault(psutil.Process(before), back)
 
 
 async def test_faults_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) -> None:
-    given, output = tmp_path / "input.txt", tmp_path / "output.txt"
-    growing = Growing(given, output)
+    path, output = tmp_path / "input.txt", tmp_path / "output.txt"
+    growing = Growing(path, output)
     created = await keelman.ok(
         *("create", "wc", "numbers", "--start", "--wait"),
         *("--property", "offset.flush.interval.ms=1000", "--property", "keelman.park.after.ms=-1"),
@@ -114,7 +114,7 @@ async def test_faults_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) 
     brokers = await keelman.item("bc", "default")
     await create_topic({"bootstrap.servers": brokers["status"]["bootstrap_servers"]}, "numbers", partitions=1)
     for side, topic in (("Source", "topic"), ("Sink", "topics")):
-        file = given if side == "Source" else output
+        file = path if side == "Source" else output
         words = [f"connector.class={FILE}{side}Connector", "tasks.max=1", f"file={file}", f"{topic}=numbers"]
         words += [f"key.converter={STRING}", f"value.converter={STRING}"]
         settings = [w for word in words for w in ("--set", word)]
@@ -136,7 +136,7 @@ async def test_faults_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) 
             assert not feeding.done(), f"the {prepare.__name__} was to be killed in the middle"
             await eventually(fault.back, seconds=90, every=0.2, what=f"the {prepare.__name__} is back")
     await eventually(lambda: growing.copied() >= LINES, seconds=90, what="all lines are there")
-    assert output.read_bytes() == given.read_bytes() == numbered(0, LINES)
+    assert output.read_bytes() == path.read_bytes() == numbered(0, LINES)
 
     connectors = {c["name"]: c for c in await keelman.items("connectors", "--cluster", "numbers")}
     assert {c["state"] for c in connectors.values()} == {"CONNECTOR_STATE_RUNNING"}
@@ -145,4 +145,4 @@ async def test_faults_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) 
     await keelman.ok("delete", "connector", "numbers/sink", "--yes")
     await keelman.ok("stop", "wc", "numbers", "--wait")
     assert (await keelman.item("wc", "numbers"))["status"]["state"] == "CLUSTER_STATE_STOPPED"
-    assert output.read_bytes() == given.read_bytes()
+    assert output.read_bytes() == path.read_bytes()

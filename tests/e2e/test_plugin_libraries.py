@@ -51,7 +51,7 @@ async def test_a_java_plugin_finds_its_worker_clusters_library(own: Keelman, tmp
         "create", "wc", "waters", "--plugin", "acme", "--library", "missing", "--count", "1", "--start", "--wait"
     )
     spec = (await own.item("wc", "waters"))["spec"]
-    assert [one["name"] for one in spec["libraries"]] == ["missing"]
+    assert [library["name"] for library in spec["libraries"]] == ["missing"]
     servers = (await own.item("bc", "default"))["status"]["bootstrap_servers"]
     settings = [word for key, value in CONFIG.items() for word in ("--set", f"{key}={value}")]
     await own.ok("create", "connector", "waters/finds", *settings, "--wait")

@@ -21,8 +21,12 @@ async def rollout(keelman: Keelman) -> dict[str, str]:
 
 async def classes(keelman: Keelman) -> dict[str, tuple[str, str, str]]:
     """Version, place and problem of each class of a third party."""
-    found = await keelman.items("plugins", "--cluster", "sums")
-    return {one["name"]: (one["version"], one["where"], one["problem"]) for one in found if one["where"]}
+    actual_keelman = await keelman.items("plugins", "--cluster", "sums")
+    return {
+        entry["name"]: (entry["version"], entry["where"], entry["problem"])
+        for entry in actual_keelman
+        if entry["where"]
+    }
 
 
 async def test_a_wheel_is_uploaded_loaded_and_rolled_and_a_broken_one_goes_back(own: Keelman, tmp_path: Path) -> None:
@@ -31,7 +35,7 @@ async def test_a_wheel_is_uploaded_loaded_and_rolled_and_a_broken_one_goes_back(
     await own.ok("create", "plugin", str(numbers_wheel(tmp_path / "1", version="1.0")), "--name", "numbers")
     await own.ok("create", "wc", "sums", "--plugin", "numbers", "--count", "1", "--start", "--wait")
     spec = (await own.item("wc", "sums"))["spec"]
-    assert [(one["name"], one["version"]) for one in spec["plugins"]] == [("numbers", "1.0")]
+    assert [(plugin["name"], plugin["version"]) for plugin in spec["plugins"]] == [("numbers", "1.0")]
     words = [f"connector.class={CLASS}", f"folder={tmp_path}", "topic=sums", "tasks.max=1"]
     settings = [w for word in words for w in ("--set", word)]
     await own.ok("create", "connector", "sums/numbers", *settings, "--wait")
@@ -43,8 +47,8 @@ async def test_a_wheel_is_uploaded_loaded_and_rolled_and_a_broken_one_goes_back(
     await eventually(copied, seconds=60, what="its connector runs")
 
     async def told(version: str) -> bool:
-        found = (await classes(own)).get(CLASS)
-        return found == (version, f"sums/0: numbers {version} numbers", "")
+        result = (await classes(own)).get(CLASS)
+        return result == (version, f"sums/0: numbers {version} numbers", "")
 
     await eventually(lambda: told("1.0"), seconds=60, what="the worker says where the class is")
     refused = await own.run("delete", "plugin", "numbers:1.0")
@@ -61,16 +65,18 @@ async def test_a_wheel_is_uploaded_loaded_and_rolled_and_a_broken_one_goes_back(
     assert (updated.code, "plugin numbers 3.0 cannot be loaded: " in updated.err) == (FAILED, True), updated
 
     async def back() -> bool:
-        found = await rollout(own)
-        return found.get("state") == "ROLLOUT_STATE_HALTED" and "back at numbers 2.0" in found["message"]
+        actual_rollout = await rollout(own)
+        return (
+            actual_rollout.get("state") == "ROLLOUT_STATE_HALTED" and "back at numbers 2.0" in actual_rollout["message"]
+        )
 
     await eventually(back, seconds=90, what="the cluster goes back by itself")
-    found = await rollout(own)
-    assert found["worker"] == "sums/0"
-    assert "plugin numbers 3.0 cannot be loaded: " in found["message"]
-    assert "No module named 'no_such_module'" in found["message"]
+    actual_rollout = await rollout(own)
+    assert actual_rollout["worker"] == "sums/0"
+    assert "plugin numbers 3.0 cannot be loaded: " in actual_rollout["message"]
+    assert "No module named 'no_such_module'" in actual_rollout["message"]
     spec = (await own.item("wc", "sums"))["spec"]
-    assert [one["version"] for one in spec["plugins"]] == ["3.0"], "the spec is the user's"
+    assert [plugin["version"] for plugin in spec["plugins"]] == ["3.0"], "the spec is the user's"
     await eventually(lambda: told("2.0"), seconds=60, what="the worker has the former version")
     await eventually(copied, seconds=60, what="its connector runs with the former version")
     refused = await own.run("delete", "plugin", "numbers:2.0")

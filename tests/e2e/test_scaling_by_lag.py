@@ -85,7 +85,7 @@ async def test_lag_brings_workers_up_to_the_partitions(own: Keelman) -> None:
             )
         assert await scaled.shown() == (2, PARTITIONS, "1")
         steps = await scaled.steps()
-        assert [one.target.goal for one in steps] == ["2 workers", "1 worker"], "the tasks came first"
+        assert [step.target.goal for step in steps] == ["2 workers", "1 worker"], "the tasks came first"
         assert "lag" in steps[0].steps[0].message, "each step says why"
         assert "tasks.max follows" in steps[1].steps[0].message
         assert "lag" in (await own.item("wc", "sink"))["status"]["scaling"]["reason"]
@@ -94,7 +94,11 @@ async def test_lag_brings_workers_up_to_the_partitions(own: Keelman) -> None:
             return len(await asyncio.to_thread(messages, servers, COPIED)) >= records.count
 
         await eventually(all_copied, seconds=150, every=2.0, what="all records are copied")
-        found = await asyncio.to_thread(messages, servers, COPIED)
+        actual_messages = await asyncio.to_thread(messages, servers, COPIED)
         for partition in range(PARTITIONS):
-            numbers = [int(one.value() or b"") for one in found if one.partition() == partition]
+            numbers = [
+                int(actual_message.value() or b"")
+                for actual_message in actual_messages
+                if actual_message.partition() == partition
+            ]
             assert numbers == list(range(partition, records.count, PARTITIONS))

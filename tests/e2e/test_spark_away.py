@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
 async def test_a_cluster_whose_spark_service_hangs_is_degraded_until_it_is_back(own: Keelman) -> None:
     await own.ok("up", "--detach", "--free-ports")
     await own.ok("create", "wc", "away", "--count", "1", "--start", "--wait")
-    (spark,) = [one for one in own.processes() if is_spark(one)]
+    (spark,) = [process for process in own.processes() if is_spark(process)]
     spark.send_signal(signal.SIGSTOP)
     try:
 
@@ -25,11 +25,11 @@ async def test_a_cluster_whose_spark_service_hangs_is_degraded_until_it_is_back(
             status = (await own.item("wc", "away"))["status"]
             return status["message"] if status["state"] == "CLUSTER_STATE_DEGRADED" else ""
 
-        why = await eventually(degraded, seconds=120, what="the cluster is degraded")
-        assert "spark/" in why or "no Spark service answers" in why
+        reason = await eventually(degraded, seconds=120, what="the cluster is degraded")
+        assert "spark/" in reason or "no Spark service answers" in reason
         table = await own.run("get", "wc", "-o", "wide")
         assert "DEGRADED" in table.out
-        assert why.splitlines()[0][:40] in table.out
+        assert reason.splitlines()[0][:40] in table.out
 
         async def noted() -> bool:
             (worker,) = await own.items("workers")

@@ -39,14 +39,14 @@ SERVED = {
 
 
 async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> None:
-    given, output = tmp_path / "given.txt", tmp_path / "copied.txt"
-    given.write_bytes(numbered(0, 1000))
+    path, output = tmp_path / "given.txt", tmp_path / "copied.txt"
+    path.write_bytes(numbered(0, 1000))
     await keelman.ok("create", "wc", "truth", "--start", "--wait", "--property", "keelman.park.after.ms=-1")
     servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
     await create_topic({"bootstrap.servers": servers}, "truth", partitions=1)
     source = tmp_path / "source.json"
     strings = {"key.converter": STRING, "value.converter": STRING}
-    config = {"connector.class": f"{FILE}SourceConnector", "tasks.max": 1, "file": str(given), "topic": "truth"}
+    config = {"connector.class": f"{FILE}SourceConnector", "tasks.max": 1, "file": str(path), "topic": "truth"}
     source.write_text(json.dumps({"name": "in", "config": {**config, **strings}}))
     sink = tmp_path / "sink.properties"
     sink.write_text(
@@ -56,7 +56,7 @@ async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> N
     await keelman.ok("create", "connector", "truth/in", "--config-file", str(source), "--wait")
     await keelman.ok("create", "connector", "out", "--cluster", "truth", "--config-file", str(sink), "--wait")
     await eventually(
-        lambda: output.exists() and output.read_bytes() == given.read_bytes(), seconds=60, what="all is copied"
+        lambda: output.exists() and output.read_bytes() == path.read_bytes(), seconds=60, what="all is copied"
     )
 
     (node,) = await keelman.items("nodes")
@@ -139,15 +139,15 @@ def _call(channel: grpc.Channel, pool: DescriptorPool, service: str, method: str
     call = channel.unary_unary(
         f"/{service}/{method}", request_serializer=request.SerializeToString, response_deserializer=response.FromString
     )
-    found: dict[str, Any] = MessageToDict(call(request(), timeout=60), preserving_proto_field_name=True)
-    return found
+    answer: dict[str, Any] = MessageToDict(call(request(), timeout=60), preserving_proto_field_name=True)
+    return answer
 
 
 async def test_a_limit_is_steered_and_seen(keelman: Keelman, tmp_path: Path) -> None:
-    given, count = tmp_path / "given.txt", 20_000
-    given.write_bytes(numbered(0, count))
+    path, count = tmp_path / "given.txt", 20_000
+    path.write_bytes(numbered(0, count))
     await keelman.ok("create", "wc", "steered", "--start", "--wait")
-    words = [f"connector.class={FILE}SourceConnector", f"file={given}", "topic=steered"]
+    words = [f"connector.class={FILE}SourceConnector", f"file={path}", "topic=steered"]
     words += [f"key.converter={STRING}", f"value.converter={STRING}", "keelman.limit.records.per.second=100"]
     await keelman.ok(
         "create", "cn", "in", "--cluster", "steered", *(w for word in words for w in ("--set", word)), "--wait"

@@ -144,8 +144,8 @@ def play_unfit(
 ) -> tuple[dict[str, frozenset[Work]], AssignmentRound]:
     """As `play`, where some members take no tasks."""
     members = {m: MemberView(f"http://{m}/", works, unfit="away" * (m in unfit)) for m, works in owned.items()}
-    given = {"now_ms": 0, "max_delay_ms": 0, **times}
-    outcome = assign(members, configured, memory, **given)
+    fields = {"now_ms": 0, "max_delay_ms": 0, **times}
+    outcome = assign(members, configured, memory, **fields)
     return {m: (works - outcome.revoked[m]) | outcome.assigned[m] for m, works in owned.items()}, outcome
 
 

@@ -29,16 +29,16 @@ def test_steps_are_small_rare_and_within_bounds(wanted: Autoscale, looks: list[t
         now += pause
         trend = followed(trend, wanted, seen, now)
         begun.append(seen)
-        found = next_workers(trend, wanted, workers, None if stepped is None else now - stepped)
-        assert wanted.min_workers <= found <= wanted.max_workers
-        assert abs(found - workers) <= 1
-        if found == workers:
+        actual_workers = next_workers(trend, wanted, workers, None if stepped is None else now - stepped)
+        assert wanted.min_workers <= actual_workers <= wanted.max_workers
+        assert abs(actual_workers - workers) <= 1
+        if actual_workers == workers:
             continue
         assert stepped is None or now - stepped >= wanted.cool_down_seconds
         last = begun[-wanted.samples :]
         assert len(last) == wanted.samples, "no step before so many looks"
-        if found > workers:
-            assert {one.cpu_percent for one in last} == {95.0}
+        if actual_workers > workers:
+            assert {item.cpu_percent for item in last} == {95.0}
         else:
-            assert {(one.cpu_percent, one.whole) for one in last} == {(5.0, True)}
-        workers, stepped, trend, begun = found, now, NO_TREND, []
+            assert {(item.cpu_percent, item.whole) for item in last} == {(5.0, True)}
+        workers, stepped, trend, begun = actual_workers, now, NO_TREND, []

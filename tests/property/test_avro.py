@@ -41,14 +41,14 @@ def optional(schema: Schema) -> Schema:
 def wider(inner: st.SearchStrategy[Schema]) -> st.SearchStrategy[Schema]:
     names = st.lists(st.sampled_from("abcdef"), unique=True, min_size=1, max_size=4)
     structs = names.flatmap(
-        lambda found: st.tuples(*(inner for _ in found)).map(
-            lambda schemas: Schema("struct", fields=tuple(map(Field, found, schemas)))
+        lambda value: st.tuples(*(inner for _ in value)).map(
+            lambda schemas: Schema("struct", fields=tuple(map(Field, value, schemas)))
         )
     )
     keys = st.sampled_from([Schema("string"), Schema("int32"), Schema("string", optional=True)])
     return st.one_of(
-        inner.map(lambda one: Schema("array", value=one)),
-        st.builds(lambda key, one: Schema("map", key=key, value=one), keys, inner),
+        inner.map(lambda value: Schema("array", value=value)),
+        st.builds(lambda key, value: Schema("map", key=key, value=value), keys, inner),
         structs,
         inner.map(optional),
     )
@@ -58,8 +58,8 @@ SCHEMAS = st.recursive(st.sampled_from([*PLAIN, *LOGICAL]), wider, max_leaves=6)
 
 
 def values(schema: Schema) -> st.SearchStrategy[Any]:
-    found = _values(schema)
-    return st.one_of(st.none(), found) if schema.optional else found
+    actual_values = _values(schema)
+    return st.one_of(st.none(), actual_values) if schema.optional else actual_values
 
 
 def _values(schema: Schema) -> st.SearchStrategy[Any]:  # noqa: PLR0911
@@ -75,8 +75,8 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:  # noqa: PLR0911
     if kind == "float":
         return st.floats(width=32, allow_nan=False).map(Float32)
     if kind in ("double", "boolean", "bytes", "string"):
-        made = {"double": st.floats(allow_nan=False), "boolean": st.booleans(), "bytes": st.binary(max_size=8)}
-        return made.get(kind, TEXTS)
+        fields = {"double": st.floats(allow_nan=False), "boolean": st.booleans(), "bytes": st.binary(max_size=8)}
+        return fields.get(kind, TEXTS)
     if kind == "array":
         assert schema.value is not None
         return st.lists(values(schema.value), max_size=3)

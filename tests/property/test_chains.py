@@ -37,8 +37,8 @@ def outcome(conversion: SourceConversion, batch: SourceBatch) -> Any:
     """What goes out, or what is wrong."""
     try:
         return [
-            (made.topic, [bytes(v) for v in values], keys, [tuple(h) for h in made.headers or ()])
-            for made, values, keys in conversion.payloads(batch)
+            (result.topic, [bytes(v) for v in values], keys, [tuple(h) for h in result.headers or ()])
+            for result, values, keys in conversion.payloads(batch)
         ]
     except Exception as error:
         return type(error).__name__, str(error)

@@ -21,14 +21,14 @@ FLAT = st.dictionaries(st.text(), PRIMITIVE, max_size=20)
 @settings(deadline=None)
 @given(st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\r\n", "é".encode(), b"xyz"])).map(b"".join), st.integers(1, 9))
 def test_lines_are_the_same_however_the_file_grows(data: bytes, step: int) -> None:
-    found: list[bytes] = []
+    results: list[bytes] = []
     position = 0
     for end in range(step, len(data) + step, step):
         ended, taken = split_lines(data[position:end])
-        found += ended
+        results += ended
         position += taken
     whole = re.split(rb"\r\n|\n|\r(?=.|\n)", data, flags=re.DOTALL)
-    assert found == whole[:-1]
+    assert results == whole[:-1]
     assert data[position:] == whole[-1]
 
 

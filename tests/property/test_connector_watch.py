@@ -46,8 +46,8 @@ class World:
             case "tell", of, which, state:
                 self.tell(of, which, state)
             case "next round", of, those, state:
-                for one in those:
-                    self.tell(of, one, state, next_=1)
+                for item in those:
+                    self.tell(of, item, state, next_=1)
                 self.rounds[of] += 1
                 self.reports.close(ConnectorsReport(worker_cluster=of, round=str(self.rounds[of])), of)
                 self.reports.hear(of)
@@ -57,9 +57,9 @@ class World:
                 self.running = running
             case "silence", of:
                 self.now += 60
-                for one in CLUSTERS:
-                    if one != of:
-                        self.reports.hear(one)
+                for item in CLUSTERS:
+                    if item != of:
+                        self.reports.hear(item)
             case "sweep", of:
                 self.reports.sweep([of])
                 self.running = self.running - {of}
@@ -68,21 +68,21 @@ class World:
 
     def look(self, number: int, *, is_cut: bool) -> None:
         self.reports.show(sorted(self.running))
-        of, which, known = self.watches[number]
-        parts = list(self.reports.feed.after(known.begin(), of, which).parts())
+        of, which, present = self.watches[number]
+        parts = list(self.reports.feed.after(present.begin(), of, which).parts())
         if is_cut and len(parts) > 1:
             for part in parts[:-1]:
-                assert known.fold(part) is None
+                assert present.fold(part) is None
             return
-        before = dict(known.connectors)
+        before = dict(present.connectors)
         for part in parts:
-            changed = known.fold(part)
+            changed = present.fold(part)
         assert changed is not None
-        assert all(before.get(key) != one for key, one in changed), "nothing comes that is no change"
-        reported = [one for one in sorted(self.running) if self.reports.reported(one)]
+        assert all(before.get(key) != item for key, item in changed), "nothing comes that is no change"
+        reported = [item for item in sorted(self.running) if self.reports.reported(item)]
         shown, _ = self.reports.page(reported, pb.CONNECTOR_STATE_UNSPECIFIED, 1000, "")
-        wanted = [one for one in shown if of in ("", one.worker_cluster) and which in ("", one.name)]
-        assert sorted(known.connectors.values(), key=lambda c: (c.worker_cluster, c.name)) == wanted
+        expected = [item for item in shown if of in ("", item.worker_cluster) and which in ("", item.name)]
+        assert sorted(present.connectors.values(), key=lambda c: (c.worker_cluster, c.name)) == expected
 
 
 @settings(max_examples=300, deadline=None)
@@ -90,30 +90,30 @@ class World:
 def test_a_watch_knows_what_lists_show(steps: list[Any], most_gone: int) -> None:
     world = World()
     with mock.patch.multiple(connector_feed, PART=1, MAX_GONE=most_gone):
-        for one in steps:
-            world.do(*one)
+        for single_step in steps:
+            world.do(*single_step)
         for number in range(len(world.watches)):
             world.look(number, is_cut=False)
             assert not world.reports.feed.after(world.watches[number][2].revision, *world.watches[number][:2])
 
 
 def test_what_another_process_knew_comes_anew() -> None:
-    one, other = World(), World()
-    for world in (one, other):
+    single_world, other = World(), World()
+    for world in (single_world, other):
         world.do("next round", "a", ["p"], STATES[0])
         world.look(0, is_cut=False)
-    known = one.watches[0][2].revision
-    assert other.reports.feed.after(known).snapshot
-    assert not one.reports.feed.after(known).snapshot
+    revision = single_world.watches[0][2].revision
+    assert other.reports.feed.after(revision).snapshot
+    assert not single_world.reports.feed.after(revision).snapshot
 
 
 def test_it_costs_what_has_changed() -> None:
     world = World()
     world.do("next round", "a", [f"c{number}" for number in range(900)], STATES[0])
     world.look(0, is_cut=False)
-    known = world.watches[0][2].revision
+    revision = world.watches[0][2].revision
     world.do("tell", "a", "c7", STATES[1])
     world.do("drop", "a", "c9")
-    news = world.reports.feed.after(known)
-    assert [one.name for one in news.connectors] == ["c7"]
-    assert [one.name for one in news.gone] == ["c9"]
+    news = world.reports.feed.after(revision)
+    assert [connector.name for connector in news.connectors] == ["c7"]
+    assert [item.name for item in news.gone] == ["c9"]

@@ -95,14 +95,14 @@ class Draws(Random):
         return Struct(NESTED, {"a": texts, "in": inner, "b": True, "c": counts})
 
     def data(self, kind: int) -> tuple[Schema | None, Any]:
-        made: tuple[Callable[[], tuple[Schema | None, Any]], ...] = (
+        results: tuple[Callable[[], tuple[Schema | None, Any]], ...] = (
             lambda: (None, self.alike()),
             lambda: (FLAT, self.flat()),
             lambda: (NESTED, self.nested()),
             lambda: (None, self.tree()),
             lambda: (Schema("string", optional=True), self.choice((None, self.word()))),
         )
-        return made[kind]()
+        return results[kind]()
 
     def batch(self) -> list[tuple[Schema | None, Any]]:
         """Records that are mostly of one kind."""
@@ -153,25 +153,32 @@ class Draws(Random):
         """A connector's configuration."""
         steps = [self.step() for _ in range(self.randint(1, 3))]
         config = {"transforms": ",".join(f"s{n}" for n in range(len(steps))), **PREDICATES}
-        config |= {f"transforms.s{n}.{name}": one for n, own in enumerate(steps) for name, one in own.items()}
+        config |= {f"transforms.s{n}.{name}": value for n, own in enumerate(steps) for name, value in own.items()}
         enveloped = self.choice(("true", "false"))
         config |= {f"{role}.converter.schemas.enable": enveloped for role in ("key", "value")}
         return config | {"key.converter": self.choice(keys), "value.converter": self.choice((TEXT, JSON, JSON))}
 
 
-def outcome(show: Callable[[Any], Any], work: Callable[..., Any], *given: Any) -> Any:
+def outcome(show: Callable[[Any], Any], work: Callable[..., Any], *values: Any) -> Any:
     """What comes of it; that it is refused is enough."""
     try:
-        return show(work(*given))
+        return show(work(*values))
     except Exception:
         return "refused"
 
 
-def sent(made: Iterable[Any]) -> Any:
+def sent(results: Iterable[Any]) -> Any:
     """What goes into Kafka."""
     return [
-        (one.topic, values, keys, one.partitions, list(one.timestamps_ms or ()), [tuple(h) for h in one.headers or ()])
-        for one, values, keys in made
+        (
+            item.topic,
+            values,
+            keys,
+            item.partitions,
+            list(item.timestamps_ms or ()),
+            [tuple(h) for h in item.headers or ()],
+        )
+        for item, values, keys in results
     ]
 
 
@@ -181,14 +188,14 @@ def test_sources(seed: int) -> None:
     draws, went = Draws(seed), 0
     for _ in range(TURNS):
         config, batch = draws.config((TEXT, JSON)), draws.batch()
-        given = [batch, [draws.data(draws.randrange(5)) for _ in batch]]
-        values, keys = [Column([v for _, v in one], schemas=[s for s, _ in one]) for one in given]
+        entries = [batch, [draws.data(draws.randrange(5)) for _ in batch]]
+        values, keys = [Column([v for _, v in entry], schemas=[s for s, _ in entry]) for entry in entries]
         whole = SourceBatch(
             "topic",
             values,
             draws.choice((None, keys)),
             timestamps_ms=draws.choice((None, draws.choices(MILLISECONDS, k=len(batch)), Repeated(5, len(batch)))),
-            headers=draws.choice((None, [one or () for one in draws.choices(HEADERS, k=len(batch))])),
+            headers=draws.choice((None, [choice or () for choice in draws.choices(HEADERS, k=len(batch))])),
         )
         conversion = SourceConversion(config, {})
         conversion._chain.ragged = draws.choice((0, 4))
@@ -209,7 +216,7 @@ def payload(schema: Schema | None, value: Any, *, enveloped: bool) -> bytes:
 def plain(value: Any) -> Any:
     """JSON of data."""
     if isinstance(value, Struct):
-        return {name: plain(one) for name, one in value.values.items()}
+        return {name: plain(value) for name, value in value.values.items()}
     return number_of(value, TIMESTAMP) if isinstance(value, datetime) else value
 
 
@@ -218,24 +225,24 @@ def shown(value: Any) -> Any:
     if isinstance(value, Struct):
         return "struct", value.schema, [(f.name, shown(value.values.get(f.name))) for f in value.schema.fields]
     if isinstance(value, dict):
-        return "map", [(shown(key), shown(one)) for key, one in value.items()]
+        return "map", [(shown(key), shown(value)) for key, value in value.items()]
     if isinstance(value, list | tuple):
-        return "list", [shown(one) for one in value]
+        return "list", [shown(item) for item in value]
     return type(value).__name__, repr(value)
 
 
-def written(conversion: SinkConversion, made: SinkBatch) -> Any:
+def written(conversion: SinkConversion, sink_batch: SinkBatch) -> Any:
     """What a writer gets, and which of the records those are."""
-    assert made.keys is not None
-    assert made.origin is not None
-    origin = made.origin
+    assert sink_batch.keys is not None
+    assert sink_batch.origin is not None
+    origin = sink_batch.origin
     return (
         [
             [(column.schema_of(n), shown(value)) for n, value in enumerate(column.values)]
-            for column in (made.values.texts(), made.keys.texts())
+            for column in (sink_batch.values.texts(), sink_batch.keys.texts())
         ],
         (origin.topics, origin.partitions, origin.offsets, origin.timestamps_ms),
-        [None if one is None else tuple(one) for one in origin.headers],
+        [None if header is None else tuple(header) for header in origin.headers],
         conversion.places,
     )
 
@@ -247,7 +254,7 @@ def test_sinks(seed: int) -> None:
     for _ in range(TURNS):
         config, batch = draws.config((TEXT,)), draws.batch()
         enveloped, count, raw = "true" in config["value.converter.schemas.enable"], len(batch), draws.random() < 0.5
-        payloads: list[bytes | None] = [payload(*one, enveloped=enveloped) for one in batch]
+        payloads: list[bytes | None] = [payload(*item, enveloped=enveloped) for item in batch]
         if draws.random() < 0.3:
             payloads[-1] = draws.choice((None, b"", b"{", b"12345678901234567890"))
         keys = draws.choices((None, b"k", b"\xff"), k=count)
@@ -255,10 +262,10 @@ def test_sinks(seed: int) -> None:
         origin = Origin(topics, [0] * count, list(range(count)), [5] * count, headers)
         conversion = SinkConversion(config, {})
         conversion._chain.ragged = draws.choice((0, 4))
-        given, show = (list(payloads), list(keys), origin), partial(written, conversion)
-        fused = outcome(show, partial(conversion.batch, raw=raw), *given)
-        one_by_one = outcome(show, partial(conversion.one_by_one, raw=raw), *given)
-        again = outcome(show, partial(conversion.batch, raw=raw), *given)  # with what it knows of these schemas now
+        value, show = (list(payloads), list(keys), origin), partial(written, conversion)
+        fused = outcome(show, partial(conversion.batch, raw=raw), *value)
+        one_by_one = outcome(show, partial(conversion.one_by_one, raw=raw), *value)
+        again = outcome(show, partial(conversion.batch, raw=raw), *value)  # with what it knows of these schemas now
         assert fused == one_by_one == again, (config, payloads, keys, origin, raw)
         went += fused != "refused"
     assert went > TURNS / 5
@@ -282,7 +289,7 @@ def test_usual_chains_take_no_record_apart(steps: list[dict[str, str]], monkeypa
     """Neither of structs nor of maps."""
     monkeypatch.setattr("keelman.connect.transforms.chain.Chain._by_record", None)
     config = {"transforms": ",".join(f"s{n}" for n in range(len(steps))), **PREDICATES, "key.converter": TEXT}
-    config |= {f"transforms.s{n}.{name}": one for n, own in enumerate(steps) for name, one in own.items()}
+    config |= {f"transforms.s{n}.{name}": value for n, own in enumerate(steps) for name, value in own.items()}
     config |= {f"transforms.s{n}.type": TRANSFORMS + own["type"] for n, own in enumerate(steps)}
     flat = Struct(FLAT, {"a": "x", "b": 5, "c": None, "at": moment(5)})
     for column in (Column([flat] * 9, FLAT), Column([Draws(n).alike() for n in range(9)])):

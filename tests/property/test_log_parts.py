@@ -53,8 +53,8 @@ def test_every_line_once_and_in_order(steps: list[tuple[str, int, int]]) -> None
                 if step == "write":
                     line = b"%d %s\n" % (number, b"x" * more)
                     number += 1
-                    for one in (line[: size % len(line)], line[size % len(line) :]):
-                        writer.write(one)
+                    for item in (line[: size % len(line)], line[size % len(line) :]):
+                        writer.write(item)
                     written += line
                 elif step == "cut":
                     cut(log, size, more)
@@ -77,9 +77,9 @@ def test_every_line_once_and_in_order(steps: list[tuple[str, int, int]]) -> None
 
 
 def whole(reader: PartsReader, position: int) -> bytes:
-    found = b""
+    actual_whole = b""
     while True:
         piece, position = reader.read(position, 100)
         if not piece:
-            return found
-        found += piece
+            return actual_whole
+        actual_whole += piece

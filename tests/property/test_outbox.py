@@ -51,9 +51,9 @@ class Brokers:
         yield self
 
     async def publish(self, facts) -> None:
-        kept = self.failures.pop() if self.failures else len(facts)
-        self.records += [(f.topic, f.key, f.value) for f in facts[:kept]]
-        if kept < len(facts):
+        failure = self.failures.pop() if self.failures else len(facts)
+        self.records += [(f.topic, f.key, f.value) for f in facts[:failure]]
+        if failure < len(facts):
             raise Unavailable("the brokers went away")
 
 
@@ -127,15 +127,17 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
         else:
             tables[topic, key] = getattr(event, event.WhichOneof("resource"))
     assert seen == list(range(1, revision + 1))
-    wanted = {
+    broker_cluster_messages = {
         (event_topic("broker_cluster"), n): broker_cluster_message(c) for n, c in snapshot.broker_clusters.items()
     }
-    wanted |= {
+    broker_cluster_messages |= {
         (event_topic("worker_cluster"), n): worker_cluster_message(c) for n, c in snapshot.worker_clusters.items()
     }
-    assert tables == wanted
+    assert tables == broker_cluster_messages
     compacted = {(topic, key): value for topic, key, value in brokers.records}
-    assert {(topic, key) for (topic, key), value in compacted.items() if value is not None} == set(wanted)
+    assert {(topic, key) for (topic, key), value in compacted.items() if value is not None} == set(
+        broker_cluster_messages
+    )
 
 
 def newest(brokers: Brokers) -> int:

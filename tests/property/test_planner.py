@@ -174,120 +174,120 @@ def _as_wanted(other: WorkerSpec, new: WorkerSpec) -> bool:
 
 
 def world(*, runs: bool = False) -> Checked:
-    made = Checked()
+    checked = Checked()
     for name, host in NODES.items():
-        made.do_node(name, "online", host)
-    made.do_managed("default", "n1,n3")
-    create(made, "a")
-    create(made, "b")
-    made.settle()
+        checked.do_node(name, "online", host)
+    checked.do_managed("default", "n1,n3")
+    create(checked, "a")
+    create(checked, "b")
+    checked.settle()
     for name in CLUSTERS if runs else ():
-        made.do_start("workers", name)
-        made.settle()
-        made.do_obey()
-        made.settle()
-    return made
+        checked.do_start("workers", name)
+        checked.settle()
+        checked.do_obey()
+        checked.settle()
+    return checked
 
 
-def create(made: Checked, name: str) -> None:
+def create(checked: Checked, name: str) -> None:
     if name == "a":
-        made.do_workers("a", "default", count="3")
+        checked.do_workers("a", "default", count="3")
     else:
-        made.do_workers("b", "default", nodes="n1,n2")
+        checked.do_workers("b", "default", nodes="n1,n2")
 
 
-def do(made: Checked, words: tuple) -> None:
+def do(checked: Checked, words: tuple) -> None:
     match words:
         case ("node", name, state):
-            made.do_node(name, state, NODES[name])
+            checked.do_node(name, state, NODES[name])
         case ("cordon" | "drain" | "uncordon" as verb, name):
-            getattr(made, f"do_{verb}")(name)
+            getattr(checked, f"do_{verb}")(name)
         case ("label", name):
-            made.do_label(name, disk="ssd")
+            checked.do_label(name, disk="ssd")
         case ("unlabel", name):
-            made.do_label(name)
-        case ("create", name) if name not in made.workers:
-            create(made, name)
-        case ("start" | "stop" as verb, name) if alive(made, name):
-            getattr(made, f"do_{verb}")("workers", name)
-        case ("restart" | "kill" as verb, name) if alive(made, name):
-            getattr(made, f"do_{verb}")(name)
-        case ("update", name, fields) if alive(made, name):
+            checked.do_label(name)
+        case ("create", name) if name not in checked.workers:
+            create(checked, name)
+        case ("start" | "stop" as verb, name) if alive(checked, name):
+            getattr(checked, f"do_{verb}")("workers", name)
+        case ("restart" | "kill" as verb, name) if alive(checked, name):
+            getattr(checked, f"do_{verb}")(name)
+        case ("update", name, fields) if alive(checked, name):
             if "reserved" not in fields or name == "a":  # two clusters with the same port are refused before this
-                made.do_update(name, **fields)
-        case ("roll", name, value) if alive(made, name):
-            made.do_update(name, x=value)
-        case ("port", fixed) if alive(made, "a"):
-            made.do_update("a", metrics_port=FIXED if fixed else "0")
-        case ("delete", name) if name in made.workers:
-            made.do_delete("workers", name)
+                checked.do_update(name, **fields)
+        case ("roll", name, value) if alive(checked, name):
+            checked.do_update(name, x=value)
+        case ("port", fixed) if alive(checked, "a"):
+            checked.do_update("a", metrics_port=FIXED if fixed else "0")
+        case ("delete", name) if name in checked.workers:
+            checked.do_delete("workers", name)
         case ("linger", *nodes):
-            made.do_linger(*nodes)
+            checked.do_linger(*nodes)
         case ("start-brokers",):
-            made.do_start("brokers", "default")
+            checked.do_start("brokers", "default")
         case ("stop-brokers",):
-            made.do_stop("brokers", "default")
+            checked.do_stop("brokers", "default")
         case ("obey",):
-            made.do_obey()
-        case ("obey-one", number) if made.workloads:
-            made.do_obey(sorted(made.workloads)[number % len(made.workloads)])
-        case ("fail", number, reason) if made.workloads:
-            made.do_report(sorted(made.workloads)[number % len(made.workloads)], "FAILED", reason)
-        case ("forget", number) if made.workloads:
-            name = sorted(made.workloads)[number % len(made.workloads)]
-            made.do_report(name, "STOPPED")
+            checked.do_obey()
+        case ("obey-one", number) if checked.workloads:
+            checked.do_obey(sorted(checked.workloads)[number % len(checked.workloads)])
+        case ("fail", number, reason) if checked.workloads:
+            checked.do_report(sorted(checked.workloads)[number % len(checked.workloads)], "FAILED", reason)
+        case ("forget", number) if checked.workloads:
+            name = sorted(checked.workloads)[number % len(checked.workloads)]
+            checked.do_report(name, "STOPPED")
 
 
-def alive(made: Checked, name: str) -> bool:
-    return name in made.workers and made.workers[name].goal is not ClusterGoal.DELETED
+def alive(checked: Checked, name: str) -> bool:
+    return name in checked.workers and checked.workers[name].goal is not ClusterGoal.DELETED
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.booleans(), st.lists(step, max_size=25))
 def test_every_plan_is_safe(runs: bool, steps: list[tuple]) -> None:
-    made = world(runs=runs)
+    new_world = world(runs=runs)
     for words in steps:
-        do(made, words)
-        made.settle()
+        do(new_world, words)
+        new_world.settle()
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.booleans(), st.lists(step, max_size=20))
 def test_when_all_nodes_are_back_the_last_word_comes_true(runs: bool, steps: list[tuple]) -> None:
-    made = world(runs=runs)
+    new_world = world(runs=runs)
     for words in steps:
         # Taken ports may leave none to run on, and so may named ones where hosts are few.
         few = words[0] == "port" or (words[0] == "update" and "reserved" in words[2])
         if words[-1] != "PORT_TAKEN" and not few:
-            do(made, words)
-            made.settle()
-    wanted = {n: c.goal for n, c in made.workers.items()}
-    made.do_start("brokers", "default")
-    made.do_linger()
+            do(new_world, words)
+            new_world.settle()
+    goals = {n: c.goal for n, c in new_world.workers.items()}
+    new_world.do_start("brokers", "default")
+    new_world.do_linger()
     for name, host in NODES.items():
-        made.do_node(name, "online", host)
-        made.do_uncordon(name)
-        made.do_label(name, disk="ssd")
+        new_world.do_node(name, "online", host)
+        new_world.do_uncordon(name)
+        new_world.do_label(name, disk="ssd")
     for _ in range(12):
-        made.settle()
-        made.do_obey()
-    made.settle()
-    assert {n for n, g in wanted.items() if g is not ClusterGoal.DELETED} == set(made.workers)
-    for name, workers in made.workers.items():
-        status = made.worker_status(name)
-        expected = ClusterState.RUNNING if wanted[name] is ClusterGoal.RUNNING else ClusterState.STOPPED
+        new_world.settle()
+        new_world.do_obey()
+    new_world.settle()
+    assert {n for n, g in goals.items() if g is not ClusterGoal.DELETED} == set(new_world.workers)
+    for name, workers in new_world.workers.items():
+        status = new_world.worker_status(name)
+        expected = ClusterState.RUNNING if goals[name] is ClusterGoal.RUNNING else ClusterState.STOPPED
         assert status.state is expected, status
         assert status.rollout is None, status
         assert status.ready_workers == (workers.wanted_workers if expected is ClusterState.RUNNING else 0)
-        check_specs(made, workers)
-    carried = {w.node for w in made.workloads.values() if w.kind is WorkloadKind.WORKER}
-    assert {w.node for w in made.workloads.values() if w.kind is WorkloadKind.SPARK} == carried
-    assert isinstance(made.brokers["default"].spec, ManagedBrokers)
+        check_specs(new_world, workers)
+    carried = {w.node for w in new_world.workloads.values() if w.kind is WorkloadKind.WORKER}
+    assert {w.node for w in new_world.workloads.values() if w.kind is WorkloadKind.SPARK} == carried
+    assert isinstance(new_world.brokers["default"].spec, ManagedBrokers)
 
 
-def check_specs(made: Checked, cluster: WorkerCluster) -> None:
+def check_specs(checked: Checked, cluster: WorkerCluster) -> None:
     """Every worker that runs runs with what its cluster says."""
-    for worker in made.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name):
+    for worker in checked.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name):
         if worker.goal is Goal.RUNNING:
             assert isinstance(worker.spec, WorkerSpec)
             assert worker.spec.properties.get("x") == cluster.spec.properties.get("x")
@@ -297,38 +297,40 @@ def check_specs(made: Checked, cluster: WorkerCluster) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.lists(node, min_size=1, unique=True), min_size=1, max_size=6))
 def test_a_list_of_nodes_that_changes_starts_nobody_again(lists: list[list[str]]) -> None:
-    made = world()
-    made.do_start("workers", "b")
+    new_world = world()
+    new_world.do_start("workers", "b")
     for nodes in [["n1", "n2"], *lists]:
-        before = {w.node: w for w in made.snapshot.workloads_in(WorkloadKind.WORKER, "b") if w.goal is Goal.RUNNING}
-        made.do_update("b", nodes=",".join(nodes))
-        made.settle()
-        after = {w.node: w for w in made.snapshot.workloads_in(WorkloadKind.WORKER, "b") if w.goal is Goal.RUNNING}
+        before = {
+            w.node: w for w in new_world.snapshot.workloads_in(WorkloadKind.WORKER, "b") if w.goal is Goal.RUNNING
+        }
+        new_world.do_update("b", nodes=",".join(nodes))
+        new_world.settle()
+        after = {w.node: w for w in new_world.snapshot.workloads_in(WorkloadKind.WORKER, "b") if w.goal is Goal.RUNNING}
         assert set(after) == set(nodes)
         assert all(after[n] == before[n] for n in nodes if n in before), "who stays is not touched"
         for _ in range(4):
-            made.do_obey()
-            made.settle()
+            new_world.do_obey()
+            new_world.settle()
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=6), st.lists(st.integers(1, 8), min_size=4, max_size=4))
 def test_a_count_that_changes_starts_nobody_again_and_spreads(counts: list[int], cpus: list[int]) -> None:
-    made = Checked()
+    checked = Checked()
     for number, have in enumerate(cpus):
-        made.do_node(f"n{number}", "online", f"10.0.1.{number}", cpus=str(have))
-    made.do_external("ext", "kafka:9092")
-    made.do_workers("a", "ext", count="1")
-    made.do_start("workers", "a")
+        checked.do_node(f"n{number}", "online", f"10.0.1.{number}", cpus=str(have))
+    checked.do_external("ext", "kafka:9092")
+    checked.do_workers("a", "ext", count="1")
+    checked.do_start("workers", "a")
     for count in counts:
-        before = made.snapshot.workloads_in(WorkloadKind.WORKER, "a")
-        made.do_update("a", count=str(count))
-        made.settle()
-        after = [w for w in made.snapshot.workloads_in(WorkloadKind.WORKER, "a") if w.goal is Goal.RUNNING]
+        before = checked.snapshot.workloads_in(WorkloadKind.WORKER, "a")
+        checked.do_update("a", count=str(count))
+        checked.settle()
+        after = [w for w in checked.snapshot.workloads_in(WorkloadKind.WORKER, "a") if w.goal is Goal.RUNNING]
         assert len(after) == count
         assert sum(w in before for w in after) == min(len(before), count), "who stays is not touched"
         assert len({w.node for w in after}) == count, "each on a node of its own"
         for _ in range(4):
-            made.do_obey()
-            made.settle()
-    assert worker_cluster_status(made.workers["a"], made.snapshot).state is ClusterState.RUNNING
+            checked.do_obey()
+            checked.settle()
+    assert worker_cluster_status(checked.workers["a"], checked.snapshot).state is ClusterState.RUNNING

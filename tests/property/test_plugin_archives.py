@@ -58,9 +58,9 @@ def judged(data: bytes, file_name: str) -> bool:
         path = Path(name) / file_name
         path.write_bytes(data)
         try:
-            found = inspect(path, bounds=BOUNDS)
-            assert found.kind is not None
-            with opened(path, found.kind, bounds=BOUNDS) as archive:
+            result = inspect(path, bounds=BOUNDS)
+            assert result.kind is not None
+            with opened(path, result.kind, bounds=BOUNDS) as archive:
                 unpack(archive, folder)
         except ArchiveRefused:
             return False
@@ -107,7 +107,7 @@ def test_damaged_class_files_are_read_or_refused(noise: bytes, place: int, cut: 
     place %= len(data)
     data[place : place + len(noise)] = noise
     try:
-        found = read_class(bytes(data[:place] if cut else data))
+        actual_class = read_class(bytes(data[:place] if cut else data))
     except InvalidClassFile:
         return
-    assert isinstance(found, ClassFile)
+    assert isinstance(actual_class, ClassFile)

@@ -16,8 +16,8 @@ PLAIN = st.text("abc12 =$", max_size=12)
 def test_stored_tasks_resolve_to_what_the_connector_said(
     values: dict[ConfigReference, str], data: st.DataObject
 ) -> None:
-    one = st.sampled_from([str(r) for r in values]) if values else PLAIN
-    texts = st.lists(st.one_of(PLAIN, one), max_size=3).map("".join)
+    item = st.sampled_from([str(r) for r in values]) if values else PLAIN
+    texts = st.lists(st.one_of(PLAIN, item), max_size=3).map("".join)
     connector = data.draw(st.dictionaries(NAMES, texts, max_size=4))
     whole = resolved(connector, values)
     task = {**whole, **data.draw(st.dictionaries(NAMES, PLAIN.map(lambda t: t.replace("$", "")), max_size=3))}

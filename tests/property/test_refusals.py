@@ -14,7 +14,9 @@ from support.worker_properties import OF_A_GROUP
 HOSTS = ("keelman.jaas.file", "rest.extension.classes", "config.providers", "keelman.oauthbearer.allowed.urls")
 """What the worker's host decides, or what ends its look at the rest."""
 CHANGES = [
-    one for one in (*REFUSED.values(), *TAKEN.values()) if not set(HOSTS) & one.keys() and "https" not in str(one)
+    entry
+    for entry in (*REFUSED.values(), *TAKEN.values())
+    if not set(HOSTS) & entry.keys() and "https" not in str(entry)
 ]
 CHANGES += [{key: value} for key, value, _ in ILLEGAL]
 CHANGES += [{key: ""} for key in OF_A_GROUP]
@@ -36,5 +38,5 @@ def test_both_say_the_same_of_any_mixture(changes: list[dict[str, str]]) -> None
         properties |= change
     if "sasl.oauthbearer.token.endpoint.url" in properties:  # Java's options may allow it
         properties["keelman.oauthbearer.allowed.urls"] = "https://others.example"
-    mine = {(one.field, one.description) for one in refusals(properties)}
-    assert mine == {(one.field, one.description) for one in worker_says(properties)}
+    mine = {(refusal.field, refusal.description) for refusal in refusals(properties)}
+    assert mine == {(worker_say.field, worker_say.description) for worker_say in worker_says(properties)}

@@ -78,12 +78,12 @@ def shapes(draw: st.DrawFn, depth: int = 2, *, nested: bool = True) -> Shaped:
 @st.composite
 def structs(draw: st.DrawFn, depth: int = 2) -> Shaped:
     names = draw(st.lists(NAMES, min_size=1, max_size=5, unique_by=str.lower))
-    made = {name: draw(shapes(depth)) for name in names}
-    parts = {name: maybe(shaped) if draw(st.booleans()) else shaped for name, shaped in made.items()}
+    fields = {name: draw(shapes(depth)) for name in names}
+    parts = {name: maybe(shaped) if draw(st.booleans()) else shaped for name, shaped in fields.items()}
     title = draw(st.none() | NAMES.map(lambda name: f"n.{name.title()}X{len(name)}"))
     schema = Schema("struct", name=title, fields=tuple(Field(name, part[0]) for name, part in parts.items()))
     values = st.fixed_dictionaries({name: part[1] for name, part in parts.items()})
-    return schema, values.map(lambda found: Struct(schema, found))
+    return schema, values.map(lambda value: Struct(schema, value))
 
 
 def maybe(shaped: Shaped) -> Shaped:
@@ -105,10 +105,10 @@ def records(draw: st.DrawFn) -> tuple[Schema, Struct]:
 def plain(value: Any) -> Any:
     """Structs as dictionaries, what is null left out."""
     if isinstance(value, Struct):
-        return {name: plain(one) for name, one in value.values.items() if one is not None}
+        return {name: plain(value) for name, value in value.values.items() if value is not None}
     if isinstance(value, list):
-        return [plain(one) for one in value]
-    return {key: plain(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return [plain(item) for item in value]
+    return {key: plain(value) for key, value in value.items()} if isinstance(value, dict) else value
 
 
 @settings(deadline=None, max_examples=100)
@@ -116,10 +116,10 @@ def plain(value: Any) -> Any:
 def test_json_there_and_back(record: tuple[Schema, Struct], form: str) -> None:
     schema, value = record
     registry = MemoryRegistry()
-    one = registry.converter(JsonSchemaConverter, **{"decimal.format": form})
-    (payload,) = one.from_connect(Column([value], schema))
+    converter = registry.converter(JsonSchemaConverter, **{"decimal.format": form})
+    (payload,) = converter.from_connect(Column([value], schema))
     assert payload is not None
-    column = one.to_connect([payload])
+    column = converter.to_connect([payload])
     assert column.schema_of(0) == schema or schema.version is None
     assert plain(column.values[0]) == plain(value)
     if form == "NUMERIC":
@@ -130,27 +130,29 @@ def test_json_there_and_back(record: tuple[Schema, Struct], form: str) -> None:
 @given(records())
 def test_protobuf_there_and_back(record: tuple[Schema, Struct]) -> None:
     schema, value = record
-    one = MemoryRegistry().converter(ProtobufConverter, **{"optional.for.nullables": "true"})
-    (payload,) = one.from_connect(Column([value], schema))
+    converter = MemoryRegistry().converter(ProtobufConverter, **{"optional.for.nullables": "true"})
+    (payload,) = converter.from_connect(Column([value], schema))
     assert payload is not None
-    column = one.to_connect([payload])
-    found = column.values[0]
-    assert same(schema, value, found)
-    (again,) = one.from_connect(Column([found], column.schema))
+    column = converter.to_connect([payload])
+    actual_value = column.values[0]
+    assert same(schema, value, actual_value)
+    (again,) = converter.from_connect(Column([actual_value], column.schema))
     assert again is not None
     assert again[6:] == payload[6:], "what was read is written as it was"
 
 
-def same(schema: Schema, value: Any, found: Any) -> bool:
+def same(schema: Schema, value: Any, answer: Any) -> bool:
     """Whether it is the same but for what Protobuf does not tell apart: no array or map, and an empty one."""
     if schema.type in ("array", "map"):
         assert schema.value is not None
-        value, found = value or (), found or ()
-        if isinstance(value, dict) and isinstance(found, dict):
-            return value.keys() == found.keys() and all(same(schema.value, value[k], found[k]) for k in value)
-        return len(value) == len(found) and all(map(same, [schema.value] * len(value), value, found))
-    if value is None or found is None:
-        return value is found
+        value, answer = value or (), answer or ()
+        if isinstance(value, dict) and isinstance(answer, dict):
+            return value.keys() == answer.keys() and all(same(schema.value, value[k], answer[k]) for k in value)
+        return len(value) == len(answer) and all(map(same, [schema.value] * len(value), value, answer))
+    if value is None or answer is None:
+        return value is answer
     if isinstance(value, Struct):
-        return all(same(one.schema, value.values.get(one.name), found.values.get(one.name)) for one in schema.fields)
-    return bool(value == found)
+        return all(
+            same(field.schema, value.values.get(field.name), answer.values.get(field.name)) for field in schema.fields
+        )
+    return bool(value == answer)

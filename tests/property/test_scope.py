@@ -49,60 +49,60 @@ class Watched(World):
         self.apply(plan)
 
 
-def create(made: Watched, name: str) -> None:
+def create(watched: Watched, name: str) -> None:
     on, placement = WORKERS[name]
-    if on in made.brokers and made.brokers[on].goal is not ClusterGoal.DELETED:
-        made.do_workers(name, on, **placement)
+    if on in watched.brokers and watched.brokers[on].goal is not ClusterGoal.DELETED:
+        watched.do_workers(name, on, **placement)
 
 
 def world() -> Watched:
-    made = Watched()
+    watched = Watched()
     for name, host in NODES.items():
-        made.do_node(name, "online", host)
+        watched.do_node(name, "online", host)
     for name, nodes in BROKERS.items():
-        made.do_managed(name, nodes) if nodes else made.do_external(name, "h:1")
+        watched.do_managed(name, nodes) if nodes else watched.do_external(name, "h:1")
     for name in WORKERS:
-        create(made, name)
-        made.do_start("workers", name)
-    made.settle()
-    return made
+        create(watched, name)
+        watched.do_start("workers", name)
+    watched.settle()
+    return watched
 
 
-def do(made: Watched, words: tuple) -> None:
+def do(watched: Watched, words: tuple) -> None:
     match words:
         case ("node", name, state):
-            made.do_node(name, state, made.nodes[name].host)
+            watched.do_node(name, state, watched.nodes[name].host)
         case ("address", name, host):
-            made.do_node(name, "online", host)
-        case ("create", name) if name not in made.workers:
-            create(made, name)
-        case ("delete", name) if name in made.workers:
-            made.do_delete("workers", name)
-        case ("start" | "stop" as verb, name) if alive(made.workers.get(name)):
-            getattr(made, f"do_{verb}")("workers", name)
-        case ("grow", name) if alive(made.workers.get(name)) and not made.workers[name].spec.nodes:
-            spec = made.workers[name].spec
-            made.workers[name] = dataclasses.replace(
-                made.workers[name], spec=dataclasses.replace(spec, count=spec.count + 1)
+            watched.do_node(name, "online", host)
+        case ("create", name) if name not in watched.workers:
+            create(watched, name)
+        case ("delete", name) if name in watched.workers:
+            watched.do_delete("workers", name)
+        case ("start" | "stop" as verb, name) if alive(watched.workers.get(name)):
+            getattr(watched, f"do_{verb}")("workers", name)
+        case ("grow", name) if alive(watched.workers.get(name)) and not watched.workers[name].spec.nodes:
+            spec = watched.workers[name].spec
+            watched.workers[name] = dataclasses.replace(
+                watched.workers[name], spec=dataclasses.replace(spec, count=spec.count + 1)
             )
-        case ("start-brokers" | "stop-brokers" as verb, name) if alive(made.brokers.get(name)):
-            getattr(made, f"do_{verb.partition('-')[0]}")("brokers", name)
-        case ("move-brokers", name) if alive(made.brokers.get(name)):
-            spec = made.brokers[name].spec
+        case ("start-brokers" | "stop-brokers" as verb, name) if alive(watched.brokers.get(name)):
+            getattr(watched, f"do_{verb.partition('-')[0]}")("brokers", name)
+        case ("move-brokers", name) if alive(watched.brokers.get(name)):
+            spec = watched.brokers[name].spec
             if isinstance(spec, ManagedBrokers):
                 spec = dataclasses.replace(spec, nodes=(*spec.nodes, "n3") if "n3" not in spec.nodes else spec.nodes)
-                made.brokers[name] = dataclasses.replace(made.brokers[name], spec=spec)
-        case ("delete-brokers", name) if name in made.brokers:
-            if all(c.spec.broker_cluster != name for c in made.workers.values()):
-                made.do_delete("brokers", name)
+                watched.brokers[name] = dataclasses.replace(watched.brokers[name], spec=spec)
+        case ("delete-brokers", name) if name in watched.brokers:
+            if all(c.spec.broker_cluster != name for c in watched.workers.values()):
+                watched.do_delete("brokers", name)
         case ("cordon" | "uncordon" as verb, name):
-            getattr(made, f"do_{verb}")(name)
+            getattr(watched, f"do_{verb}")(name)
         case ("obey",):
-            made.do_obey()
-        case ("report", number, state) if made.workloads:
-            made.do_report(sorted(made.workloads)[number % len(made.workloads)], state)
-        case ("taken", number) if made.workloads:
-            made.do_report(sorted(made.workloads)[number % len(made.workloads)], "FAILED", "PORT_TAKEN")
+            watched.do_obey()
+        case ("report", number, state) if watched.workloads:
+            watched.do_report(sorted(watched.workloads)[number % len(watched.workloads)], state)
+        case ("taken", number) if watched.workloads:
+            watched.do_report(sorted(watched.workloads)[number % len(watched.workloads)], "FAILED", "PORT_TAKEN")
 
 
 def alive(cluster) -> bool:
@@ -112,9 +112,9 @@ def alive(cluster) -> bool:
 @settings(max_examples=250, deadline=None)
 @given(st.lists(st.lists(step, min_size=1, max_size=3), max_size=12))
 def test_a_plan_for_what_changed_is_the_plan_for_everything(histories: list[list[tuple]]) -> None:
-    made = world()
+    new_world = world()
     for steps in histories:
         for words in steps:
-            do(made, words)
-        made.settle()
-        made.settle()  # and after what it planned itself
+            do(new_world, words)
+        new_world.settle()
+        new_world.settle()  # and after what it planned itself

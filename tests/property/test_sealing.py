@@ -27,7 +27,9 @@ VALUES = st.one_of(
 )  # fmt: skip
 JSON = st.dictionaries(
     KEYS,
-    st.recursive(VALUES, lambda one: st.lists(one, max_size=3) | st.dictionaries(KEYS, one, max_size=3), max_leaves=8),
+    st.recursive(
+        VALUES, lambda value: st.lists(value, max_size=3) | st.dictionaries(KEYS, value, max_size=3), max_leaves=8
+    ),
     max_size=4,
 )
 

@@ -88,7 +88,7 @@ def test_secrets_are_found_in_the_values_of_other_keys(text: str, secret: str) -
     assert secret not in seen
     assert "[hidden]" in seen
     assert shown_value("connection.settings", seen) == seen
-    assert any(secret in one for one in literal_secrets({"connection.settings": value}))
+    assert any(secret in literal_secret for literal_secret in literal_secrets({"connection.settings": value}))
 
 
 def test_addresses_and_references_in_them_are_shown() -> None:
@@ -120,8 +120,8 @@ def test_json_that_was_shown_can_be_sent_back(extra: dict[str, object]) -> None:
 
 @given(key=st.sampled_from(PASSWORDS), secret=SECRET)
 def test_all_below_a_secret_key_is_hidden(key: str, secret: str) -> None:
-    given = {"a": [{key: {"user": secret, "all": [secret, 4711, None, True]}}], "b": secret}
-    seen = shown_json(given)
+    fields = {"a": [{key: {"user": secret, "all": [secret, 4711, None, True]}}], "b": secret}
+    seen = shown_json(fields)
     assert json.dumps(seen["a"]) == json.dumps(
         [{key: {"user": "[hidden]", "all": ["[hidden]", "[hidden]", None, True]}}]
     )

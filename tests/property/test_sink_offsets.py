@@ -16,7 +16,7 @@ STEPS = st.sampled_from(["write", "write", "keep", "send", "apply", "hear", "exp
 def test_every_record_once_whatever_happens(steps: list[str]) -> None:
     log_end = 1000
     group: int | None = None
-    kept: KeptOffset | None = None
+    kept_offset: KeptOffset | None = None
     durable: list[int] = []
     data: list[int] = []
     position, mirror = 0, Mirror(None)
@@ -28,8 +28,8 @@ def test_every_record_once_whatever_happens(steps: list[str]) -> None:
             position += 1
         elif step == "keep":
             durable = list(data)
-            kept = KeptOffset(position, mirror.candidates)
-        elif step == "send" and flight is None and kept is not None and kept.offset == position:
+            kept_offset = KeptOffset(position, mirror.candidates)
+        elif step == "send" and flight is None and kept_offset is not None and kept_offset.offset == position:
             mirror.sent(position)
             flight, applied = position, False
         elif step == "apply" and flight is not None:
@@ -37,11 +37,11 @@ def test_every_record_once_whatever_happens(steps: list[str]) -> None:
         elif step == "hear" and flight is not None and applied:
             mirror.acknowledged(flight)
             flight = None
-        elif step == "expire" and kept is not None:
+        elif step == "expire" and kept_offset is not None:
             group = None
         elif step == "crash":
             # A commit under way may still reach the broker before the successor asks; "apply" has decided that.
-            start = start_of(kept, GroupOffset(group), Log(log_end))
+            start = start_of(kept_offset, GroupOffset(group), Log(log_end))
             position = start.offset or 0
             data, mirror, flight = list(durable), Mirror(group), None
             assert start.reason == ""

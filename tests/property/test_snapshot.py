@@ -88,30 +88,35 @@ def anew(snapshot: Snapshot) -> Snapshot:
     return snapshot_of(*(dict(snapshot.resources(noun)) for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)))
 
 
-def do(draft: Snapshot, one: object) -> None:
-    if not isinstance(one, int):
-        draft.put(one)
+def do(draft: Snapshot, value: object) -> None:
+    if not isinstance(value, int):
+        draft.put(value)
         return
     present = [(noun, name) for noun in NOUNS for name in sorted(draft.resources(noun))]
     if present:
-        draft.drop(*present[one % len(present)])
+        draft.drop(*present[value % len(present)])
 
 
 @settings(max_examples=300, deadline=None)
 @given(history)
 def test_an_advanced_snapshot_is_one_made_anew(transactions: list[tuple[list[object], bool]]) -> None:
-    kept = Snapshot()
+    snapshot = Snapshot()
     for changes, commits in transactions:
-        before = questions(kept)
-        draft = kept.draft()
-        for one in changes:
-            do(draft, one)
+        before = questions(snapshot)
+        draft = snapshot.draft()
+        for single_change in changes:
+            do(draft, single_change)
             assert questions(draft) == questions(anew(draft))
             over = draft.draft()  # a plan is a draft of a transaction's draft
-            do(over, one if isinstance(one, int) else dataclasses.replace(one, name=one.name))
+            do(
+                over,
+                single_change
+                if isinstance(single_change, int)
+                else dataclasses.replace(single_change, name=single_change.name),
+            )
             assert questions(over) == questions(anew(over))
-        assert questions(kept) == before, "a draft changes nothing below it"
+        assert questions(snapshot) == before, "a draft changes nothing below it"
         if commits:
-            kept.advance(draft)
-            assert questions(kept) == questions(draft)
-            assert questions(kept) == questions(anew(kept))
+            snapshot.advance(draft)
+            assert questions(snapshot) == questions(draft)
+            assert questions(snapshot) == questions(anew(snapshot))

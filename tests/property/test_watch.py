@@ -131,9 +131,9 @@ async def history(path: Path, steps: list[tuple[str, str]], nouns: list[str]) ->
             for noun in nouns or NOUNS
             for resource in store.snapshot.resources(noun).values()
         ]
-    wanted = {key_of(event): resource_of(event) for event in events}
-    assert watcher.known.resources == wanted
-    assert watcher.told == wanted
+    resources = {key_of(event): resource_of(event) for event in events}
+    assert watcher.known.resources == resources
+    assert watcher.told == resources
 
 
 @settings(max_examples=30, deadline=None)

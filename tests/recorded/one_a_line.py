@@ -16,11 +16,11 @@ def one_a_line(value: Any, *, ascii_only: bool = False) -> str:
 
 def _lines(value: Any, ascii_only: bool) -> list[str]:
     if isinstance(value, list) and value:
-        return ["[", *_joined([[_text(one, ascii_only)] for one in value]), "]"]
+        return ["[", *_joined([[_text(item, ascii_only)] for item in value]), "]"]
     if isinstance(value, dict) and any(map(_has_steps, value.values())):
         parts = []
-        for key, one in value.items():
-            first, *rest = _lines(one, ascii_only)
+        for key, item in value.items():
+            first, *rest = _lines(item, ascii_only)
             parts.append([f"{json.dumps(key)}: {first}", *rest])
         return ["{", *_joined(parts), "}"]
     return [_text(value, ascii_only)]
@@ -29,13 +29,13 @@ def _lines(value: Any, ascii_only: bool) -> list[str]:
 def _has_steps(value: Any) -> bool:
     if isinstance(value, dict):
         return any(map(_has_steps, value.values()))
-    return isinstance(value, list) and any(isinstance(one, dict | list) for one in value)
+    return isinstance(value, list) and any(isinstance(item, dict | list) for item in value)
 
 
 def _joined(parts: list[list[str]]) -> list[str]:
     """All lines, with a comma behind each part but the last."""
-    found = [line for *before, last in parts for line in (*before, f"{last},")]
-    return [*found[:-1], found[-1].removesuffix(",")] if found else found
+    lines = [line for *before, last in parts for line in (*before, f"{last},")]
+    return [*lines[:-1], lines[-1].removesuffix(",")] if lines else lines
 
 
 def _text(value: Any, ascii_only: bool) -> str:

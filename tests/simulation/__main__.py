@@ -31,27 +31,27 @@ def main(arguments: list[str]) -> int:
         "--breakages", nargs="?", const="", help="break rules of keelman, or this one, and see each found"
     )
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    given = parser.parse_args(arguments)
+    args = parser.parse_args(arguments)
     if os.environ.get("PYTHONHASHSEED") != "0":
         os.environ["PYTHONHASHSEED"] = "0"  # sets of names have one order
         os.execv(sys.executable, [sys.executable, "-m", "simulation", *arguments])
-    seeds = range(given.first, given.first + given.seeds) if given.seed is None else [given.seed]
+    seeds = range(args.first, args.first + args.seeds) if args.seed is None else [args.seed]
     with tempfile.TemporaryDirectory(prefix="keelman-simulation-") as folder:
         template = prepare(Path(folder))
-        if given.breakages is not None:
-            return _find_breakages(template, given.processes, given.breakages)
+        if args.breakages is not None:
+            return _find_breakages(template, args.processes, args.breakages)
         begun, counts, broken = time.monotonic(), Counter[str](), 0
-        if given.seed is not None:
-            results = iter([simulate(given.seed, template)])
+        if args.seed is not None:
+            results = iter([simulate(args.seed, template)])
         else:
             # A process for each seed: what a simulation leaves behind in memory is gone with it.
-            pool = multiprocessing.get_context("fork").Pool(given.processes, maxtasksperchild=1)
+            pool = multiprocessing.get_context("fork").Pool(args.processes, maxtasksperchild=1)
             results = pool.imap_unordered(partial(_short, template=template), seeds)
         for number, result in enumerate(results, 1):
             counts.update(result.counts)
             counts["seconds"] += int(result.seconds)
             broken += bool(result.broken)
-            _print(result, trace=given.trace)
+            _print(result, trace=args.trace)
             if number % PROGRESS_SEEDS == 0 and number < len(seeds):
                 print(f"{number} of {len(seeds)} seeds, {broken} broke a rule", flush=True)
     took = time.monotonic() - begun
@@ -66,16 +66,16 @@ def _find_breakages(template: Template, processes: int, only: str) -> int:
     for name, breakage in BREAKAGES.items():
         if only not in ("", name):
             continue
-        found = None
+        result = None
         tries = [[breakage.seed]] + [list(range(n, n + processes)) for n in range(1, BREAKAGE_SEEDS, processes)]
         for seeds in tries:
             results = pool.map(partial(_broken, name=name, template=template), seeds, 1)
-            every = [(result.seed, one) for result in results for one in result.broken]
-            found = next((one for one in every if one[1].rule == breakage.rule), None)
-            if found is not None:
-                print(f"{name}: seed {found[0]} finds it: {found[1]}", flush=True)
+            every = [(result.seed, item) for result in results for item in result.broken]
+            result = next((item for item in every if item[1].rule == breakage.rule), None)
+            if result is not None:
+                print(f"{name}: seed {result[0]} finds it: {result[1]}", flush=True)
                 break
-        if found is None:
+        if result is None:
             print(f"{name}: not found by {BREAKAGE_SEEDS} seeds", flush=True)
             missed += 1
     return 1 if missed else 0
@@ -88,9 +88,9 @@ def _broken(seed: int, name: str, template: Template) -> Result:
 
 def _short(seed: int, template: Template) -> Result:
     """A result that is cheap to send."""
-    found = simulate(seed, template)
-    found.trace = found.trace[-1:]
-    return found
+    actual_simulate = simulate(seed, template)
+    actual_simulate.trace = actual_simulate.trace[-1:]
+    return actual_simulate
 
 
 def _print(result: Result, *, trace: bool) -> None:
@@ -101,8 +101,8 @@ def _print(result: Result, *, trace: bool) -> None:
     if not result.broken:
         return
     print(f"seed {result.seed} ({result.size}):")
-    for one in result.broken[:5]:
-        print(f"  {one}")
+    for item in result.broken[:5]:
+        print(f"  {item}")
     print(f"  again: {REPLAY.format(seed=result.seed)}", flush=True)
 
 

@@ -139,7 +139,7 @@ class _Channel:
         host, world = self._host, self._host.world
         stream = Stream(world.network, host.name, self._address)
         stream.client_process = host.agent
-        state = next(one for one in host.states if one.name == self._address)
+        state = next(state for state in host.states if state.name == self._address)
 
         def heard(message: OpenSessionRequest) -> None:
             if message.WhichOneof("message") != "registration":  # that may be refused
@@ -244,8 +244,8 @@ class Agent:
         local.goal = GOALS.get(workload.goal, StepGoal.UNTOUCHED)
 
     def _forget_if_over(self, local: Local) -> None:
-        known = local.name in self.assignments.workloads
-        if self._confirmed and not known and local.child is None and local.swept and local.name not in self._busy:
+        present = local.name in self.assignments.workloads
+        if self._confirmed and not present and local.child is None and local.swept and local.name not in self._busy:
             self.locals.pop(local.name, None)
             self.reporter.forget(local.name)
 

@@ -33,11 +33,11 @@ class Breakage:
 def _moves_without_generation() -> None:
     put = Draft._put
 
-    def broken(self: Draft, workload: Workload, why: str) -> None:
+    def broken(self: Draft, workload: Workload, reason: str) -> None:
         old = self.workloads.get(workload.name)
         if old is not None and old.node != workload.node:
             workload = dataclasses.replace(workload, generation=old.generation)
-        put(self, workload, why)
+        put(self, workload, reason)
 
     Draft._put = broken  # type: ignore[method-assign]
 
@@ -51,8 +51,8 @@ def _judges_at_once() -> None:
 
 
 def _gives_ports_twice() -> None:
-    def broken(self: Draft, node: str, wanted: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
-        return [port for port in wanted if port not in tried][:count]
+    def broken(self: Draft, node: str, expected_range: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
+        return [port for port in expected_range if port not in tried][:count]
 
     Draft.ports = broken  # type: ignore[method-assign]
 

@@ -45,17 +45,17 @@ class Server:
         """For the process that asks."""
 
         def connect() -> Connection:
-            made = Connection(self)
-            self.connections.append(made)
-            return made
+            connection = Connection(self)
+            self.connections.append(connection)
+            return connection
 
         return sqlite_engine(self.path, async_creator=connect)
 
     def go_away(self) -> None:
         """Nobody reaches it until it is back; what was open is rolled back."""
         self.is_away = True
-        for one in list(self.connections):
-            one.cut()
+        for connection in list(self.connections):
+            connection.cut()
         self.hang_up(lambda _: True)
 
     def come_back(self) -> None:
@@ -64,14 +64,14 @@ class Server:
 
     def forget(self, process: FakeProcess) -> None:
         """A process has died: its transactions are rolled back."""
-        for one in [c for c in self.connections if c.process is process]:
-            one.cut()
+        for item in [c for c in self.connections if c.process is process]:
+            item.cut()
         self.hang_up(lambda listening: listening.process is process)
 
     def hang_up(self, which: Callable[[Listening], bool]) -> None:
         """Ends connections that listen."""
-        for one in [listening for listening in self.listening if which(listening)]:
-            one.break_off()
+        for listening in [listening for listening in self.listening if which(listening)]:
+            listening.break_off()
 
     async def turn(self, connection: Connection) -> None:
         """Waits until no other connection writes."""
@@ -112,8 +112,8 @@ class Server:
 
     def notify(self, notes: list[tuple[str, str]]) -> None:
         """Notifies whoever listens."""
-        for one in list(self.listening):
-            one.send(notes)
+        for item in list(self.listening):
+            item.send(notes)
 
 
 class _Inline:

@@ -136,7 +136,7 @@ class Disturbances:
         self._blind(state, seconds + 10.0)
         await self._cut(cut, seconds)
         if seconds > 5.0:
-            self.world.server.hang_up(lambda one: one.process is state.process)
+            self.world.server.hang_up(lambda value: value.process is state.process)
         self._blind(state, 10.0)
 
     async def _cut(self, ways: Sequence[tuple[str, str]], seconds: float) -> None:

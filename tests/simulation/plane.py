@@ -126,8 +126,8 @@ class StateService:
 
     async def _run(self, stop: asyncio.Event) -> None:
         world, clock = self.world, self.world.loop.time
-        made = Database if world.is_sole else SharedDatabase
-        database = made(world.server.engine(), world.sealer, self._wall_clock)
+        result = Database if world.is_sole else SharedDatabase
+        database = result(world.server.engine(), world.sealer, self._wall_clock)
         store = Store(database, NOUNS, settle)
         await store.catch_up()
         commits, heard = Hub(), Heard(clock)
@@ -184,9 +184,9 @@ class StateService:
             raise ConnectionRefusedError(self.name)
         answer: asyncio.Future[Any] = self.world.loop.create_future()
         process.start(_answer(answer, getattr(self._apis[api], method)(request, None)))
-        made = await answer
+        new_answer = await answer
         await network.reach(self.name, source)
-        return made
+        return new_answer
 
     def open_session(self, stream: Stream) -> bool:
         """A stream has come to it; False where nobody listens."""
@@ -213,13 +213,13 @@ class _WatchedStore(FencedStore):
 
 async def _answer(future: asyncio.Future[Any], work: Any) -> None:
     try:
-        found = await work
+        actual_work = await work
     except Exception as error:
         if not future.done():
             future.set_exception(error)
     else:
         if not future.done():
-            future.set_result(found)
+            future.set_result(actual_work)
 
 
 async def _wake(commits: Hub, reconciler: Reconciler) -> None:

@@ -101,7 +101,9 @@ class Rules:
     def loaded(self, name: str, store: Store) -> None:
         """A state service has read everything."""
         self._take(
-            name, store, {(n, one): store.snapshot.resources(n).get(one) for n in NOUNS for one in self._all(store, n)}
+            name,
+            store,
+            {(n, item): store.snapshot.resources(n).get(item) for n in NOUNS for item in self._all(store, n)},
         )
 
     def _all(self, store: Store, noun: str) -> set[str]:
@@ -120,17 +122,17 @@ class Rules:
         is_new = store.revision > self.revision
         self.revision = store.revision
         changed = []
-        for (noun, one), new in sorted(news.items()):
-            old = self.truth[noun].get(one)
+        for (noun, item), new in sorted(news.items()):
+            old = self.truth[noun].get(item)
             if old == new:
                 continue
             if not is_new:
-                self.fail("revisions", f"{name} shows {noun} {one} otherwise at {store.revision}: {new}, not {old}")
+                self.fail("revisions", f"{name} shows {noun} {item} otherwise at {store.revision}: {new}, not {old}")
             changed.append((old, new))
             if new is None:
-                del self.truth[noun][one]
+                del self.truth[noun][item]
             else:
-                self.truth[noun][one] = new
+                self.truth[noun][item] = new
         for old, new in changed:
             self._check(name, old, new)
         hosts = {_host(self.truth[NODE].get(w.node)) for pair in changed for w in pair if isinstance(w, Workload)}
@@ -138,27 +140,27 @@ class Rules:
             self._check_ports(hosts)
 
     def _check(self, name: str, old: Any, new: Any) -> None:
-        one = old if new is None else new
-        if isinstance(one, Node):
+        single_old = old if new is None else new
+        if isinstance(single_old, Node):
             self._check_node(name, old, new)
-        elif isinstance(one, Workload):
+        elif isinstance(single_old, Workload):
             self._check_workload(old, new)
-        self.note("stored", _words(one, gone=new is None))
-        key = (one.NOUN, one.name)
-        if key in self.asked and (found := asked_of(new)) not in self.asked[key]:
-            self.fail("acknowledged", f"{one.NOUN} {one.name} is {found}, asked was {self.asked[key]}")
+        self.note("stored", _words(single_old, gone=new is None))
+        key = (single_old.NOUN, single_old.name)
+        if key in self.asked and (result := asked_of(new)) not in self.asked[key]:
+            self.fail("acknowledged", f"{single_old.NOUN} {single_old.name} is {result}, asked was {self.asked[key]}")
 
     def _check_node(self, name: str, old: Node | None, new: Node | None) -> None:
         if new is None or old is None or new.state is not NodeState.OFFLINE or old.state is NodeState.OFFLINE:
             return
         now, beats = self.loop.time(), self._heard.get(new.name, ())
-        known = HEARD_SECONDS[0] - EXCHANGED_SECONDS
+        present = HEARD_SECONDS[0] - EXCHANGED_SECONDS
         for at, by in beats:
             if by == name:
                 long_ago, lately = HEARD_SECONDS
             elif now >= max(self.blind.get(by, 0.0), self.blind.get(name, 0.0)):
-                long_ago, lately = known, HEARD_SECONDS[1]
-            elif any(one == by and now - known < before <= now - HEARD_SECONDS[1] for before, one in beats):
+                long_ago, lately = present, HEARD_SECONDS[1]
+            elif any(item == by and now - present < before <= now - HEARD_SECONDS[1] for before, item in beats):
                 long_ago, lately = CUT_OFF_SECONDS
             else:
                 continue  # after a long silence: the others have yet to be told of it
@@ -228,8 +230,8 @@ class Rules:
     def check_asked(self) -> None:
         """What users asked for last is there."""
         for (noun, name), outcomes in self.asked.items():
-            if (found := asked_of(self.truth[noun].get(name))) not in outcomes:
-                self.fail("acknowledged", f"{noun} {name} is {found} in the end, asked was {outcomes}")
+            if (result := asked_of(self.truth[noun].get(name))) not in outcomes:
+                self.fail("acknowledged", f"{noun} {name} is {result} in the end, asked was {outcomes}")
 
     def heard(self, node: str, state: str) -> None:
         """A state service has read a message of a node."""
@@ -277,16 +279,20 @@ def _process_spec(workload: Workload) -> Any:
     return (spec.properties, spec.spark_address, spec.port, spec.restart) if isinstance(spec, WorkerSpec) else spec
 
 
-def _words(one: Any, *, gone: bool) -> str:
+def _words(value: Any, *, gone: bool) -> str:
     if gone:
-        return f"{one.NOUN} {one.name} is gone"
-    match one:
+        return f"{value.NOUN} {value.name} is gone"
+    match value:
         case Node():
-            return f"node {one.name} {one.state} session {one.session} {one.spec.cordoned} {one.spec.draining}"
+            return (
+                f"node {value.name} {value.state} session {value.session} {value.spec.cordoned} {value.spec.draining}"
+            )
         case Workload():
-            state = "" if one.status is None else f" {one.status.state} of {one.status.generation}"
-            return f"{one.name} on {one.node} {one.goal} generation {one.generation}{state}"
+            state = "" if value.status is None else f" {value.status.state} of {value.status.generation}"
+            return f"{value.name} on {value.node} {value.goal} generation {value.generation}{state}"
         case WorkerCluster():
-            return f"worker cluster {one.name} {asked_of(one)} {one.status.state} ready {one.status.ready_workers}"
+            return (
+                f"worker cluster {value.name} {asked_of(value)} {value.status.state} ready {value.status.ready_workers}"
+            )
         case _:
-            return f"{one.NOUN} {one.name}"
+            return f"{value.NOUN} {value.name}"

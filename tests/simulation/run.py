@@ -215,11 +215,11 @@ class _Simulation:
                 await self.operator.mark(node, "UncordonNode")
         self.rules.check_asked()
         end = self.loop.time() + QUIET_SECONDS
-        while why := self._not_yet():
+        while not_yet := self._not_yet():
             if self.rules.broken:
                 return
             if self.loop.time() >= end:
-                self.rules.fail("converges", why)
+                self.rules.fail("converges", not_yet)
                 return
             await asyncio.sleep(LOOK_SECONDS)
         self.rules.note("settled", "")
@@ -244,26 +244,25 @@ class _Simulation:
             if node.spec.cordoned:
                 return f"{name} is cordoned"
         for cluster in truth[WORKER_CLUSTER].values():
-            asked = asked_of(cluster)
-            if asked is None:
+            request = asked_of(cluster)
+            if request is None:
                 return f"{cluster.name} is not gone"
-            status, wanted = cluster.status, asked[1] if asked[0] == "RUNNING" else 0
-            if str(status.state) != asked[0] or status.ready_workers != wanted or status.rollout is not None:
+            status, expected = cluster.status, request[1] if request[0] == "RUNNING" else 0
+            if str(status.state) != request[0] or status.ready_workers != expected or status.rollout is not None:
                 fits = "" if not cluster.note else f" ({cluster.note})"
-                return (
-                    f"{cluster.name} is {status.state} with {status.ready_workers} of {wanted}{fits}: {status.message}"
-                )
+                workers = f"{status.ready_workers} of {expected}{fits}"
+                return f"{cluster.name} is {status.state} with {workers}: {status.message}"
         return ""
 
     def _not_yet_on_hosts(self) -> str:
-        wanted: dict[str, dict[str, Any]] = {host.name: {} for host in self.hosts}
+        expected: dict[str, dict[str, Any]] = {host.name: {} for host in self.hosts}
         for workload in self.rules.truth[WORKLOAD].values():
             if str(workload.goal) == "RUNNING":
-                wanted[workload.node][workload.name] = (workload.uid, workload.generation)
+                expected[workload.node][workload.name] = (workload.uid, workload.generation)
         for host in self.hosts:
-            found = {name: (child.uid, child.generation) for name, child in host.children.items()}
-            if found != wanted[host.name]:
-                return f"{host.name} runs {found}, is to run {wanted[host.name]}"
+            answer = {name: (child.uid, child.generation) for name, child in host.children.items()}
+            if answer != expected[host.name]:
+                return f"{host.name} runs {answer}, is to run {expected[host.name]}"
         return ""
 
     def _unplanned(self) -> str:

@@ -17,9 +17,9 @@ def simulation(*arguments: str) -> str:
     """What a run says that broke no rule."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTHONHASHSEED": "0"}
     command = [sys.executable, "-m", "simulation", *arguments]
-    made = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert made.returncode == 0, f"{made.stdout[-6000:]}\n{made.stderr[-2000:]}"
-    return made.stdout
+    result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, f"{result.stdout[-6000:]}\n{result.stderr[-2000:]}"
+    return result.stdout
 
 
 @pytest.mark.timeout(900)
@@ -28,9 +28,9 @@ def test_no_seed_breaks_a_rule() -> None:
 
 
 def test_a_seed_is_the_same_run_in_another_process() -> None:
-    one, other = (simulation("--seed", "8", "--trace").splitlines() for _ in range(2))
-    assert one[:-1] == other[:-1]
-    assert len(one) > 100
+    item, other = (simulation("--seed", "8", "--trace").splitlines() for _ in range(2))
+    assert item[:-1] == other[:-1]
+    assert len(item) > 100
 
 
 @pytest.mark.timeout(600)

@@ -116,39 +116,41 @@ class ClusterUser(User):
                 request = workers_pb.DeleteWorkerClusterRequest(name=self.cluster, etag=etag)
                 await self._change("DeleteWorkerCluster", request, None)
 
-    async def ask(self, wanted: tuple[str, int, str]) -> None:
+    async def ask(self, expected: tuple[str, int, str]) -> None:
         """Creates it."""
         request = workers_pb.CreateWorkerClusterRequest(name=self.cluster)
-        request.spec.broker_cluster, request.spec.count = "kafka", wanted[1]
+        request.spec.broker_cluster, request.spec.count = "kafka", expected[1]
         if self.selector:
             request.spec.node_selector["disk"] = self.selector
-        await self._change("CreateWorkerCluster", request, wanted)
+        await self._change("CreateWorkerCluster", request, expected)
 
     async def _seen(self) -> tuple[str, int, str, str] | None:
         request = workers_pb.GetWorkerClusterRequest(name=self.cluster)
         try:
-            found = (await self.read("workers", "GetWorkerCluster", request)).worker_cluster
+            worker_cluster = (await self.read("workers", "GetWorkerCluster", request)).worker_cluster
         except NotFound:
             return None
-        asked = self.world.rules.asked[WORKER_CLUSTER, self.cluster]
+        requested = self.world.rules.asked[WORKER_CLUSTER, self.cluster]
         goals = [
-            one[0] for one in asked if one is not None and one[1:] == (found.spec.count, found.spec.properties["x"])
+            item[0]
+            for item in requested
+            if item is not None and item[1:] == (worker_cluster.spec.count, worker_cluster.spec.properties["x"])
         ]
         goal = goals[0] if len(goals) == 1 else ""
-        return goal, found.spec.count, found.spec.properties["x"], found.etag
+        return goal, worker_cluster.spec.count, worker_cluster.spec.properties["x"], worker_cluster.etag
 
-    async def _change(self, method: str, request: Any, wanted: Any) -> None:
+    async def _change(self, method: str, request: Any, expected: Any) -> None:
         """One change, of which the rules know what may be until it is acknowledged, and what must be from then on."""
         rules, key = self.world.rules, (WORKER_CLUSTER, self.cluster)
         before = set(rules.asked.setdefault(key, {None}))
-        if wanted is None:
+        if expected is None:
             outcomes: set[Any] = {None}
-        elif wanted[0]:
-            outcomes = {wanted}
+        elif expected[0]:
+            outcomes = {expected}
         else:  # the user does not know whether it is to run
-            outcomes = {(goal, *wanted[1:]) for goal in ("RUNNING", "STOPPED")}
+            outcomes = {(goal, *expected[1:]) for goal in ("RUNNING", "STOPPED")}
         rules.asked[key] = before | outcomes
-        words = f"{method} {self.cluster} {wanted}"
+        words = f"{method} {self.cluster} {expected}"
         rules.note("asked", words)
         try:
             answer = await self.write("workers", method, request)

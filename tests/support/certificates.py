@@ -37,7 +37,7 @@ class Issued:
     @property
     def chain_pem(self) -> str:
         """Its certificate, then the authority's."""
-        return "".join(one.public_bytes(Encoding.PEM).decode() for one in (self.certificate, self.authority))
+        return "".join(item.public_bytes(Encoding.PEM).decode() for item in (self.certificate, self.authority))
 
     @property
     def key_pem(self) -> str:
@@ -73,7 +73,10 @@ class Authority:
         """A PKCS12 trust store under PASSWORD, with Java's mark on what is trusted: this one, and others."""
         encryption = BestAvailableEncryption(PASSWORD.encode())
         authorities = (self, *others)
-        trusted = [pkcs12.PKCS12Certificate(one.certificate, b"authority%d" % n) for n, one in enumerate(authorities)]
+        trusted = [
+            pkcs12.PKCS12Certificate(authority.certificate, b"authority%d" % n)
+            for n, authority in enumerate(authorities)
+        ]
         file.write_bytes(pkcs12.serialize_java_truststore(trusted, encryption))
         return file
 
@@ -88,7 +91,7 @@ class Authority:
     ) -> x509.Certificate:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         now = datetime.datetime.now(datetime.UTC)
-        made = (
+        extension = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(subject if authority else self.certificate.subject)
@@ -99,8 +102,10 @@ class Authority:
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         )
         if hosts:
-            made = made.add_extension(x509.SubjectAlternativeName([_general(one) for one in hosts]), critical=False)
-        return made.sign(self._key, hashes.SHA256())
+            extension = extension.add_extension(
+                x509.SubjectAlternativeName([_general(host) for host in hosts]), critical=False
+            )
+        return extension.sign(self._key, hashes.SHA256())
 
 
 def as_jks(store: Path, file: Path) -> Path:

@@ -71,9 +71,9 @@ class CgroupTree:
             case "cgroup.subtree_control":
                 self._enable(group, text.split())
             case "cgroup.kill":
-                for one in self.processes:
-                    if one == group or one.startswith(f"{group}/"):
-                        self.processes[one].clear()
+                for process in self.processes:
+                    if process == group or process.startswith(f"{group}/"):
+                        self.processes[process].clear()
             case "cgroup.controllers" | "cgroup.events" | "memory.events":
                 raise _error(errno.EINVAL, path)
             case _:
@@ -117,7 +117,7 @@ class CgroupTree:
         if group in self.processes:
             files = {*CORE, *(BELOW if group != self.mount or self.container else ())}
             if group != self.mount:
-                files |= {file for one in self.available(group) for file in OF_CONTROLLERS.get(one, ())}
+                files |= {file for item in self.available(group) for file in OF_CONTROLLERS.get(item, ())}
             if name in files:
                 return group, name
         raise _error(errno.ENOENT, path)
@@ -142,11 +142,11 @@ class CgroupTree:
 
 
 def _above(path: str) -> list[str]:
-    found = []
+    results = []
     while path != "/":
         path = posixpath.dirname(path)
-        found.append(path)
-    return found
+        results.append(path)
+    return results
 
 
 def _error(number: int, path: str) -> OSError:

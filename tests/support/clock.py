@@ -23,10 +23,10 @@ def may_set() -> bool:
 def _library() -> Path:
     folder = Path(tempfile.mkdtemp(prefix="wall-clock-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    made = folder / "clock.so"
-    command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(made), str(SOURCE), "-ldl", "-lpthread"]
+    library = folder / "clock.so"
+    command = ["cc", "-O2", "-shared", "-fPIC", "-o", str(library), str(SOURCE), "-ldl", "-lpthread"]
     subprocess.run(command, check=True, timeout=COMPILE_SECONDS)
-    return made
+    return library
 
 
 class Clock:

@@ -26,7 +26,7 @@ def lacking(page: str, tried: set[str]) -> set[str]:
     return {
         key
         for key in documented_keys(page)
-        if not any(re.fullmatch(re.escape(key).replace(r"\*", ".+"), one) for one in tried)
+        if not any(re.fullmatch(re.escape(key).replace(r"\*", ".+"), item) for item in tried)
     }
 
 

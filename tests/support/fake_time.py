@@ -37,7 +37,7 @@ class FakeProcess:
         context = contextvars.copy_context()
         context.run(_PROCESS.set, self)
         task = self._loop.create_task(work, context=context)
-        self._tasks = [one for one in self._tasks if not one.done()]
+        self._tasks = [task for task in self._tasks if not task.done()]
         self._tasks.append(task)
         return task
 

@@ -43,7 +43,7 @@ class Stream:
 
     def text(self) -> bytes:
         """All of them as the lines of a file."""
-        return b"".join(one + b"\n" for one in self)
+        return b"".join(item + b"\n" for item in self)
 
 
 def line(number: Number, length: int) -> bytes:

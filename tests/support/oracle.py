@@ -72,17 +72,17 @@ def judge(
     says and what it should say after the last visible record. `gone`: what the source itself has lost since; it may be
     seen, where it was copied before, but is not lost when it is not.
     """
-    found: dict[str, list[str]] = {name: [] for name in VERDICTS}
+    answer: dict[str, list[str]] = {name: [] for name in VERDICTS}
     met: dict[Number, str] = {}
     for place, records in seen.items():
-        _walk(place, records, sent, met, found)
+        _walk(place, records, sent, met, answer)
     for task, count in sorted(sent.items()):
-        found["lost"] += [str(n) for s in range(count) if (n := Number(task, s)) not in met and n not in gone]
-    found["stuck"] += _stuck(samples)
+        answer["lost"] += [str(n) for s in range(count) if (n := Number(task, s)) not in met and n not in gone]
+    answer["stuck"] += _stuck(samples)
     for name, (says, is_) in (offsets or {}).items():
         if says != is_:
-            found["offsets"].append(f"{name} says {says}, the data {is_}")
-    verdicts = {name: Verdict(len(all_), tuple(all_[:OFFENDERS_SHOWN])) for name, all_ in found.items()}
+            answer["offsets"].append(f"{name} says {says}, the data {is_}")
+    verdicts = {name: Verdict(len(all_), tuple(all_[:OFFENDERS_SHOWN])) for name, all_ in answer.items()}
     return Report(sum(sent.values()), sum(map(len, seen.values())), verdicts)
 
 
@@ -91,7 +91,7 @@ def _walk(
     records: Sequence[bytes | None],
     sent: Mapping[int, int],
     met: dict[Number, str],
-    found: dict[str, list[str]],
+    answer: dict[str, list[str]],
 ) -> None:
     """One place from its beginning. A repeated record is duplicated wherever it stands; only a first one can be out of
     order: behind a later one of its task."""
@@ -99,15 +99,15 @@ def _walk(
     for index, record in enumerate(records):
         number = parsed(record)
         if number is None:
-            found["torn"].append(f"{place}[{index}] {(record or b'null')[:40]!r}")
+            answer["torn"].append(f"{place}[{index}] {(record or b'null')[:40]!r}")
         elif not 0 <= number.sequence < sent.get(number.task, 0):
-            found["foreign"].append(f"{number} in {place}[{index}]")
+            answer["foreign"].append(f"{number} in {place}[{index}]")
         elif number in met:
-            found["duplicated"].append(f"{number} in {place}[{index}]")
+            answer["duplicated"].append(f"{number} in {place}[{index}]")
         else:
             met[number] = place
             if number.sequence < highest.get(number.task, -1):
-                found["out_of_order"].append(f"{number} in {place}[{index}] behind {highest[number.task]}")
+                answer["out_of_order"].append(f"{number} in {place}[{index}] behind {highest[number.task]}")
             highest[number.task] = max(highest.get(number.task, -1), number.sequence)
 
 

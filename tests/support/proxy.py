@@ -73,9 +73,9 @@ class Tunnel:
     def reset(self) -> None:
         """Both ends see a connection reset."""
         for writer in (self.client_out, self.server_out):
-            made: socket.socket | None = writer.get_extra_info("socket")
-            if made is not None and made.fileno() >= 0:
-                made.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORTIVE)
+            new_socket: socket.socket | None = writer.get_extra_info("socket")
+            if new_socket is not None and new_socket.fileno() >= 0:
+                new_socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORTIVE)
             writer.transport.abort()
 
     async def _carry(self, chunks: AsyncIterator[bytes], target: asyncio.StreamWriter) -> None:

@@ -27,8 +27,8 @@ async def measured(folder: Path, bootstrap: str, rounds: int, say: Callable[[str
     async with running_nodes(folder, NODES, "--spark-idle-seconds", "60") as nodes:
         for node in NODES:
             nodes.start_agent(node)
-        async with channel(f"127.0.0.1:{nodes.state.port}") as made:
-            clients = Clients(made)
+        async with channel(f"127.0.0.1:{nodes.state.port}") as new_channel:
+            clients = Clients(new_channel)
             await nodes.are_online(clients)
             await clients.create_external("kafka", bootstrap)
             for turn in range(rounds + 1):

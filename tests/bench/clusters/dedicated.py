@@ -25,7 +25,7 @@ async def measured(folder: Path, rounds: int, say: Callable[[str], None]) -> lis
 
 
 async def in_rounds(
-    what: str, one: Round, goals: Mapping[str, str], folder: Path, *, rounds: int, say: Callable[[str], None]
+    what: str, round: Round, goals: Mapping[str, str], folder: Path, *, rounds: int, say: Callable[[str], None]
 ) -> list[Figure]:
     """The figures of rounds with dedicated connectors on one system: seconds by the names of the goals."""
     folder.mkdir(parents=True)
@@ -36,12 +36,12 @@ async def in_rounds(
         servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
         async with channel(keelman.system["gateway"]) as link:
             for turn in range(rounds):
-                for name, seconds in (await one(Dedicated(link), folder, servers, turn)).items():
+                for name, seconds in (await round(Dedicated(link), folder, servers, turn)).items():
                     took[name].append(seconds)
                 say(f"{what} {turn + 1}/{rounds}: " + ", ".join(f"{n} {took[n][-1]:.2f} s" for n in goals))
     finally:
         await keelman.cleaned()
-    return [alone(f"{what}-{n}", "s", found, statistics.median(found), goals[n]) for n, found in took.items()]
+    return [alone(f"{what}-{n}", "s", value, statistics.median(value), goals[n]) for n, value in took.items()]
 
 
 async def _round(dedicated: Dedicated, folder: Path, servers: str, turn: int) -> dict[str, float]:

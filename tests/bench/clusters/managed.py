@@ -67,14 +67,14 @@ async def stored(folder: Path, say: Callable[[str], None]) -> list[Figure]:
         begun = time.monotonic()
         await asyncio.gather(*map(create, range(STORED)))
         say(f"managed: {STORED} are stored after {time.monotonic() - begun:.0f} s")
-        while any(one["connectorState"] != "FAILED" for one in await asyncio.to_thread(_all, world)):
+        while any(entry["connectorState"] != "FAILED" for entry in await asyncio.to_thread(_all, world)):
             if time.monotonic() - begun > PATIENCE_SECONDS:
                 raise Unavailable(f"not all of {STORED} have ended their creation")
             await asyncio.sleep(LOOK_SECONDS)
         pages: list[float] = []
         for _ in range(ROUNDS):
-            found = await asyncio.to_thread(_all, world, pages)
-            assert len(found) == STORED
+            result = await asyncio.to_thread(_all, world, pages)
+            assert len(result) == STORED
         return [alone(f"managed-{STORED}-stored-list-p99", "ms", pages, percentile(pages, 0.99), "<= 200")]
 
 
@@ -92,17 +92,17 @@ async def _all_run(world: World, folder: Path, count: int, say: Callable[[str], 
 
     async def create(number: int) -> None:
         async with turns:
-            given = folder / f"in-{number}.txt"
-            given.write_text(f"{number}\n")
-            body = connector(f"small-{number:03d}", world.bootstrap, file_source(given, "lines"))
+            path = folder / f"in-{number}.txt"
+            path.write_text(f"{number}\n")
+            body = connector(f"small-{number:03d}", world.bootstrap, file_source(path, "lines"))
             await asyncio.to_thread(lambda: world.sdk.create_connector(**body))
 
     creating = asyncio.gather(*map(create, range(count)))
     last = 0
     while True:
         await asyncio.sleep(LOOK_SECONDS)
-        found = await asyncio.to_thread(_all, world)
-        states = [one["connectorState"] for one in found]
+        result = await asyncio.to_thread(_all, world)
+        states = [entry["connectorState"] for entry in result]
         seconds, free = time.monotonic() - begun, psutil.virtual_memory().available
         if (running := states.count("RUNNING")) >= last + 10 or running == count:
             last = running
@@ -112,21 +112,21 @@ async def _all_run(world: World, folder: Path, count: int, say: Callable[[str], 
         if running == count:
             return seconds
         if "FAILED" in states or seconds > PATIENCE_SECONDS or free < MIN_AVAILABLE:
-            failed = [one["connectorArn"] for one in found if one["connectorState"] == "FAILED"]
-            why = [world.sdk.describe_connector(connectorArn=arn).get("stateDescription") for arn in failed[:3]]
-            raise Unavailable(f"{running} of {count} run after {seconds:.0f} s, {free} bytes are left; {why}")
+            failed = [entry["connectorArn"] for entry in result if entry["connectorState"] == "FAILED"]
+            connectors = [world.sdk.describe_connector(connectorArn=arn).get("stateDescription") for arn in failed[:3]]
+            raise Unavailable(f"{running} of {count} run after {seconds:.0f} s, {free} bytes are left; {connectors}")
 
 
 def _all(world: World, pages: list[float] | None = None) -> list[dict[str, str]]:
     """All of them; puts the milliseconds of each page behind `pages`."""
-    found: list[dict[str, str]] = []
+    results: list[dict[str, str]] = []
     token: dict[str, str] = {}
     while True:
         begun = time.monotonic()
         answer = world.sdk.list_connectors(maxResults=PAGE, **token)
         if pages is not None:
             pages.append(1000 * (time.monotonic() - begun))
-        found += answer["connectors"]
+        results += answer["connectors"]
         if not answer.get("nextToken"):
-            return found
+            return results
         token = {"nextToken": answer["nextToken"]}

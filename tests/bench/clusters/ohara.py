@@ -56,13 +56,13 @@ async def _filled(folder: Path, say: Say) -> AsyncIterator[OharaWorld]:
 
 def _calls(number: int) -> Mapping[str, tuple[str, str, Any]]:
     """One of each call, in an order in which each is legal."""
-    made = {"name": f"made{number}", "nodeNames": ["node00"], "brokerClusterKey": "bk"}
-    kept = f"wk{number % (CLUSTERS - 3) + 3}"
+    fields = {"name": f"made{number}", "nodeNames": ["node00"], "brokerClusterKey": "bk"}
+    stored = f"wk{number % (CLUSTERS - 3) + 3}"
     return {
         "list": ("GET", "/workers", None),
         "filter": ("GET", f'/workers?state=none&tags={{"n":{number % CLUSTERS}}}', None),
-        "get": ("GET", f"/workers/{kept}", None),
-        "create": ("POST", "/workers", made),
+        "get": ("GET", f"/workers/{stored}", None),
+        "create": ("POST", "/workers", fields),
         "update": ("PUT", f"/workers/made{number}", {"tags": {"a": "b"}, "xmx": 3000}),
         "add-node": ("PUT", f"/workers/made{number}/node01", None),
         "remove-node": ("DELETE", f"/workers/made{number}/node00", None),
@@ -157,8 +157,8 @@ async def _started(system: OharaSystem, name: str) -> float:
     await system.js.act("workers", name, "start")
 
     async def runs() -> bool:
-        found = await system.js.get("workers", name)
-        return found.get("state") == "RUNNING" and sorted(found["aliveNodes"]) == nodes
+        answer = await system.js.get("workers", name)
+        return answer.get("state") == "RUNNING" and sorted(answer["aliveNodes"]) == nodes
 
     await eventually(runs, every=LOOK_SECONDS, what=f"{name} runs on both nodes")
     return time.monotonic() - begun

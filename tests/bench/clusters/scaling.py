@@ -33,17 +33,24 @@ async def _round(dedicated: Dedicated, folder: Path, servers: str, turn: int) ->
     name = f"c{turn}"
     numbers = Numbers(folder / f"{name}.txt", BATCH)
     config = file_source(numbers.path, name, **COSTLY)
-    made = await dedicated.ended(await dedicated.create(name, config, servers, capacity=CAPACITY), seconds=300)
-    assert made.state == SUCCEEDED, made
+    result = await dedicated.ended(await dedicated.create(name, config, servers, capacity=CAPACITY), seconds=300)
+    assert result.state == SUCCEEDED, result
 
     async def step() -> Operation | None:
         answer = await dedicated.operations.ListOperations(ListOperationsRequest(kind=OPERATION_KIND_SCALE))
-        return next((one for one in answer.operations if one.target.name == name and one.HasField("end_time")), None)
+        return next(
+            (
+                operation
+                for operation in answer.operations
+                if operation.target.name == name and operation.HasField("end_time")
+            ),
+            None,
+        )
 
     begun = time.time()
     async with numbers.load():
-        found = await eventually(step, seconds=180, what="it is scaled out")
-    assert found.state == SUCCEEDED, found
+        outcome = await eventually(step, seconds=180, what="it is scaled out")
+    assert outcome.state == SUCCEEDED, outcome
     await dedicated.ended(await dedicated.delete(name), seconds=300)
-    created, ended = (one.ToNanoseconds() / 1e9 for one in (found.create_time, found.end_time))
+    created, ended = (item.ToNanoseconds() / 1e9 for item in (outcome.create_time, outcome.end_time))
     return {"begun": created - begun, "done": ended - created}

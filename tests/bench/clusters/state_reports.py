@@ -39,9 +39,9 @@ async def reporting(bootstrap: str, workers: Mapping[str, Sequence[str]]) -> Asy
     are the addresses of each cluster's."""
     async with ReportPublisher(bootstrap, "bench") as publisher:
         for cluster, addresses in workers.items():
-            for one in _connectors(cluster, addresses[0]):
-                _publish(publisher, CONNECTOR_REPORTS, f"{cluster}/{one.name}",
-                         connector=ConnectorReport(connector=one, round="1"))  # fmt: skip
+            for connector in _connectors(cluster, addresses[0]):
+                _publish(publisher, CONNECTOR_REPORTS, f"{cluster}/{connector.name}",
+                         connector=ConnectorReport(connector=connector, round="1"))  # fmt: skip
             closed = ConnectorsReport(worker_cluster=cluster, round="1", connectors=CONNECTORS)
             _publish(publisher, CONNECTOR_REPORTS, cluster, connectors=closed)
         living = asyncio.ensure_future(_live(publisher, workers))
@@ -52,22 +52,22 @@ async def reporting(bootstrap: str, workers: Mapping[str, Sequence[str]]) -> Asy
             await asyncio.gather(living, return_exceptions=True)
 
 
-async def measured(name: str, made: Any, clusters: int, cpu_seconds: Callable[[], float]) -> list[Figure]:
+async def measured(name: str, value: Any, clusters: int, cpu_seconds: Callable[[], float]) -> list[Figure]:
     """Pages of connectors, and what taking in the workers' reports costs, while `reporting` goes on."""
-    stub = grpc.ConnectorReportServiceStub(made)
+    stub = grpc.ConnectorReportServiceStub(value)
 
     async def everything() -> bool:
         answer = await stub.ListConnectorReports(pb.ListConnectorReportsRequest(page_size=1))
         return not answer.unreported
 
     await eventually(everything, seconds=120, what="all clusters have reported")
-    found, token, pages = 0, "", list[float]()
+    result, token, pages = 0, "", list[float]()
     for _ in range(PAGES):
         begun = time.perf_counter()
         answer = await stub.ListConnectorReports(pb.ListConnectorReportsRequest(page_size=PAGE, page_token=token))
         pages.append((time.perf_counter() - begun) * 1000)
-        found, token = found + len(answer.connectors), answer.next_page_token
-    assert found >= min(clusters * CONNECTORS, PAGE * PAGES), "each connector is in a page"
+        result, token = result + len(answer.connectors), answer.next_page_token
+    assert result >= min(clusters * CONNECTORS, PAGE * PAGES), "each connector is in a page"
     before = cpu_seconds()
     await asyncio.sleep(WATCHED_SECONDS)
     share = 100 * (cpu_seconds() - before) / WATCHED_SECONDS

@@ -109,10 +109,10 @@ async def _fill(store: Store, size: Size, bootstrap: str) -> None:
         broker_clusters.create(tx, BROKERS, ExternalBrokers(bootstrap))
         for number in range(size.nodes):
             address = f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:7420"
-            made = Node(
+            new_node = Node(
                 _node(number), "", tx.now, tx.now, NodeState.ONLINE, address, cpus=64, memory_bytes=256 << 30
             )  # fmt: skip
-            node.register(tx, made)
+            node.register(tx, new_node)
     for begin in range(0, size.clusters, BATCH):
         async with store.write() as tx:
             for number in range(begin, min(begin + BATCH, size.clusters)):
@@ -123,11 +123,11 @@ async def _fill(store: Store, size: Size, bootstrap: str) -> None:
 
 def _workers(store: Store) -> dict[str, list[str]]:
     """Addresses by cluster."""
-    found: dict[str, list[str]] = {}
-    for one in store.snapshot.workloads.values():
-        if one.kind is WorkloadKind.WORKER:
-            found.setdefault(one.cluster, []).append(one.address)
-    return found
+    workers: dict[str, list[str]] = {}
+    for single_workload in store.snapshot.workloads.values():
+        if single_workload.kind is WorkloadKind.WORKER:
+            workers.setdefault(single_workload.cluster, []).append(single_workload.address)
+    return workers
 
 
 async def _have_published(store: Store) -> None:
@@ -146,9 +146,9 @@ async def _obey(store: Store) -> None:
 
 
 def _runs(tx: Any, name: str) -> None:
-    found = tx.snapshot.workloads[name]
-    status = WorkloadStatus(ProcessState.RUNNING, found.generation, pid=4711, start_time=datetime.now(UTC))
-    workload.save(tx, dataclasses.replace(found, status=status, has_run=True))
+    actual_workload = tx.snapshot.workloads[name]
+    status = WorkloadStatus(ProcessState.RUNNING, actual_workload.generation, pid=4711, start_time=datetime.now(UTC))
+    workload.save(tx, dataclasses.replace(actual_workload, status=status, has_run=True))
 
 
 async def _plan_after_a_change(store: Store, planner: Executor, number: int, size: Size) -> tuple[float, float]:
@@ -160,8 +160,8 @@ async def _plan_after_a_change(store: Store, planner: Executor, number: int, siz
     async with store.write() as tx:
         placed = [w for w in tx.snapshot.workloads.values() if w.status is None and w.goal is Goal.RUNNING]
         assert placed, "the change was planned"
-        for one in placed:
-            _runs(tx, one.name)
+        for item in placed:
+            _runs(tx, item.name)
     await planner.reconcile()
     return took, cpu
 
@@ -214,10 +214,10 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
     chance = random.Random(1)
     writes, pages, delays = [], [], []
     begins: dict[str, float] = {}
-    async with channel(f"127.0.0.1:{service.port}") as made:
-        stub = clusters_grpc.WorkerClusterServiceStub(made)
+    async with channel(f"127.0.0.1:{service.port}") as new_channel:
+        stub = clusters_grpc.WorkerClusterServiceStub(new_channel)
         ready = asyncio.Event()
-        watch = asyncio.ensure_future(_watched(made, begins, delays, ready))
+        watch = asyncio.ensure_future(_watched(new_channel, begins, delays, ready))
         await ready.wait()
         cpu = service.cpu_seconds
         for number in range(WRITES):
@@ -238,7 +238,7 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
             answer = await stub.ListWorkerClusters(request)
             pages.append((time.perf_counter() - begun) * 1000)
             token = answer.next_page_token
-        connectors = await state_reports.measured(name, made, size.clusters, lambda: service.cpu_seconds)
+        connectors = await state_reports.measured(name, new_channel, size.clusters, lambda: service.cpu_seconds)
     return [
         *connectors,
         alone(f"{name}-write", "ms", writes, percentile(writes, 0.99), WRITE_GOAL),
@@ -249,10 +249,10 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
     ]
 
 
-async def _watched(made: Any, begins: Mapping[str, float], delays: list[float], ready: asyncio.Event) -> None:
+async def _watched(value: Any, begins: Mapping[str, float], delays: list[float], ready: asyncio.Event) -> None:
     """Milliseconds from the request of a write until a watch of everything has its event. `ready` when it has the
     snapshot, of which the service is busy for a while."""
-    watch = watch_grpc.WatchServiceStub(made).Watch(watch_pb.WatchRequest())
+    watch = watch_grpc.WatchServiceStub(value).Watch(watch_pb.WatchRequest())
     async for part in watch:
         now = time.perf_counter()
         if part.snapshot_end:
@@ -265,8 +265,8 @@ async def _watched(made: Any, begins: Mapping[str, float], delays: list[float], 
 
 async def _agents(name: str, service: _Service, size: Size) -> list[Figure]:
     """What the agents' links cost: the complete sets, then nothing but heartbeats, then changes of single workers."""
-    async with channel(f"127.0.0.1:{service.port}") as made:
-        stub = sessions_grpc.SessionServiceStub(made)
+    async with channel(f"127.0.0.1:{service.port}") as new_channel:
+        stub = sessions_grpc.SessionServiceStub(new_channel)
         agents = [_Agent(stub, _node(number), number) for number in range(size.nodes)]
         before = service.cpu_seconds
         tasks = [asyncio.ensure_future(agent.run()) for agent in agents]
@@ -277,7 +277,7 @@ async def _agents(name: str, service: _Service, size: Size) -> list[Figure]:
             before, already = service.cpu_seconds, sum(a.bytes for a in agents)
             await asyncio.sleep(IDLE_SECONDS)
             idle, idle_bytes = service.cpu_seconds - before, sum(a.bytes for a in agents) - already
-            changed = await _changes(service, made, agents)
+            changed = await _changes(service, new_channel, agents)
         finally:
             for task in tasks:
                 task.cancel()
@@ -299,11 +299,11 @@ def _have_all(agents: Sequence[_Agent], tasks: Sequence[asyncio.Future[None]]) -
     return all(agent.complete for agent in agents)
 
 
-async def _changes(service: _Service, made: Any, agents: Sequence[_Agent]) -> list[tuple[str, str, float]]:
+async def _changes(service: _Service, value: Any, agents: Sequence[_Agent]) -> list[tuple[str, str, float]]:
     """Processor milliseconds and bytes of a restart of one worker, by many."""
     from keelman.api.connect.v1 import worker_service_pb2, worker_service_pb2_grpc  # noqa: PLC0415
 
-    stub = worker_service_pb2_grpc.WorkerServiceStub(made)
+    stub = worker_service_pb2_grpc.WorkerServiceStub(value)
     cpu, already = service.cpu_seconds, sum(a.bytes for a in agents)
     told = sum(a.messages for a in agents)
     for number in range(PLANS):

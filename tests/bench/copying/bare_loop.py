@@ -88,8 +88,8 @@ def copying(bootstrap: str, source: str, target: str, offsets: str) -> Iterator[
     finally:
         stop.set()
         thread.join(SOCKET_SECONDS)
-        for one in connections:
-            one.close()
+        for connection in connections:
+            connection.close()
 
 
 def _copy(connections: list[Connection], source: str, target: str, offsets: str, stop: threading.Event) -> None:
@@ -105,16 +105,16 @@ def _copy(connections: list[Connection], source: str, target: str, offsets: str,
     key = json.dumps([CLIENT, {"cluster": "here", "partition": 0, "topic": source}]).encode()
     while not stop.is_set():
         (data,) = [part.data for part in session.answered(fetches.receive(under_way))] or [b""]
-        found = [(header, bytearray(batch)) for header, batch in record_batches(data)]
-        if found:
-            position = found[-1][0].last_offset + 1
+        results = [(header, bytearray(batch)) for header, batch in record_batches(data)]
+        if results:
+            position = results[-1][0].last_offset + 1
         under_way = fetch()
-        for header, batch in found:
+        for header, batch in results:
             value = b'{"offset":%d}' % header.last_offset
             now = int(time.time() * 1000)
             ((offset, _, _),) = pack([value], [key], None, None, now_ms=now, codec=0, most_bytes=MAX_BYTES)
-            for one in (batch, offset):
-                stamp(one, identity.producer_id, identity.epoch, 0, transactional=True)
+            for item in (batch, offset):
+                stamp(item, identity.producer_id, identity.epoch, 0, transactional=True)
             topics = {target: [(0, batch)], offsets: [(0, offset)]}
             request = ProduceAdding(transactional_id, ACKS, REQUEST_MS, topics)
             _passed(lambda request=request: batches.ask(request))  # type: ignore[misc]

@@ -37,7 +37,7 @@ DOCUMENTS, VBUCKETS = 1_000_000, 1024
 WANTED = DOCUMENTS // VBUCKETS * VBUCKETS
 POLLING = "couchbase.persistence.polling.interval"
 TEXT, JSON, BYTES = (
-    f"org.apache.kafka.connect.{one}Converter" for one in ("storage.String", "json.Json", "converters.ByteArray")
+    f"org.apache.kafka.connect.{item}Converter" for item in ("storage.String", "json.Json", "converters.ByteArray")
 )
 JAVA = "Java client, counting"
 RATE, RATE_SECONDS, IDLE_SECONDS, REST_SECONDS = 5000, 20.0, 20.0, 15.0
@@ -89,14 +89,14 @@ def official(seeds: str, topic: str) -> dict[str, str]:
     }  # fmt: skip
 
 
-async def _copied(bench: Bench, system: System, seeds: str, wanted: int = WANTED, **more: str) -> float:
+async def _copied(bench: Bench, system: System, seeds: str, expected: int = WANTED, **more: str) -> float:
     """Documents a second, made visible to readers of committed records."""
     name = topic = f"documents-{next(_NUMBERS)}"
     bench.topics.create(topic)
     await create(system, name, {**official(seeds, topic), **more})
     try:
         partitions = bench.topics.partitions(topic)
-        return await rate(lambda: bench.topics.visible(topic, partitions), wanted)
+        return await rate(lambda: bench.topics.visible(topic, partitions), expected)
     finally:
         await delete(system, name)
         bench.topics.delete(topic)
@@ -114,15 +114,15 @@ async def _rates(bench: Bench, ours: System, seeds: str) -> list[Figure]:
             rate = await _copied(bench, ours, seeds)
             return rate, cpu_seconds(ours.processes()) - before
 
-        def say(turn: int, of: str, found: tuple[float, float]) -> None:
-            bench.say(f"couchbase {bench.turn(turn)}: {of}: {number(found[0])}/s, {found[1]:.2f} processor seconds")
+        def say(turn: int, of: str, results: tuple[float, float]) -> None:
+            bench.say(f"couchbase {bench.turn(turn)}: {of}: {number(results[0])}/s, {results[1]:.2f} processor seconds")
 
         def slowness(rounds: object) -> float:
             return 0.0
 
-        found = await interleaved(bench.options.rounds, [JAVA], one, slowness, say, warm_up=bench.options.warm_up)
-    mine, theirs = ([rate for rate, _ in found[of]] for of in (OURS, JAVA))
-    used, their_used = ([seconds for _, seconds in found[of]] for of in (OURS, JAVA))
+        result = await interleaved(bench.options.rounds, [JAVA], one, slowness, say, warm_up=bench.options.warm_up)
+    mine, theirs = ([rate for rate, _ in result[of]] for of in (OURS, JAVA))
+    used, their_used = ([seconds for _, seconds in result[of]] for of in (OURS, JAVA))
     return [
         alone("couchbase", "documents/s", mine, statistics.median(mine), ">= 100000"),
         *compared("couchbase-beside-java", "documents/s", mine, {JAVA: theirs}, ">= 1.5"),
@@ -172,8 +172,8 @@ def _server(seeds: str, say: Callable[[str], None]) -> Figure:
         buffer, received, begun = bytearray(1 << 20), 0, time.monotonic()
         last = begun
         with suppress(TimeoutError):
-            while found := link.recv_into(buffer):
-                received, last = received + found, time.monotonic()
+            while result := link.recv_into(buffer):
+                received, last = received + result, time.monotonic()
     rate = received / frame_bytes() / (last - begun)
     say(f"couchbase: the server alone: {number(rate)}/s")
     return alone("couchbase-server", "documents/s", [rate], rate, "")
@@ -242,7 +242,7 @@ async def _held_rate(bench: Bench, ours: System, seeds: str) -> Figure:
 
 async def _idle(bench: Bench, ours: System) -> list[Figure]:
     """What a task that has copied all costs, in its slot and parked, over what the worker costs without it."""
-    found = []
+    results = []
     async with served(VBUCKETS) as seeds:
         for kind, park in (("idle", "-1"), ("parked", "1000")):
             name = f"{kind}-{next(_NUMBERS)}"
@@ -258,8 +258,8 @@ async def _idle(bench: Bench, ours: System) -> list[Figure]:
                 await delete(ours, name)
                 bench.topics.delete(name)
             bench.say(f"couchbase: {VBUCKETS} vbuckets {kind}: {percent:.2f} % of a core")
-            found.append(alone(f"couchbase-{kind}", "% of a core", [percent], percent, "<= 2"))
-    return found
+            results.append(alone(f"couchbase-{kind}", "% of a core", [percent], percent, "<= 2"))
+    return results
 
 
 async def _percent(bench: Bench, system: System) -> float:
@@ -275,18 +275,18 @@ async def _percent(bench: Bench, system: System) -> float:
 
 def _used(system: System) -> dict[tuple[int, str], float]:
     """Processor seconds of each process, by its number and what it calls itself."""
-    found = {}
+    answer = {}
     for process in python(system):
         with suppress(psutil.NoSuchProcess):
-            found[process.pid, " ".join(" ".join(process.cmdline()).split())[-40:]] = cpu_seconds([process])
-    return found
+            answer[process.pid, " ".join(" ".join(process.cmdline()).split())[-40:]] = cpu_seconds([process])
+    return answer
 
 
 def python(system: System) -> list[psutil.Process]:
     """Its processes without Spark's Java machine."""
-    found = []
+    actual_python = []
     for process in system.processes():
         with suppress(psutil.NoSuchProcess):
             if process.name() != "java":
-                found.append(process)
-    return found
+                actual_python.append(process)
+    return actual_python

@@ -23,7 +23,7 @@ def fill_upserts(bootstrap: str, topic: str, count: int) -> None:
     key = {"type": "struct", "name": "row.Key", "optional": False, "fields": [{**number, "field": "id"}]}
     fields = [{**number, "field": "id"}, {**number, "field": "version"}, {**words, "field": "words"}]
     value = {"type": "struct", "name": "row.Value", "optional": False, "fields": fields}
-    head, tail = (f'{{"schema":{json.dumps(one)},"payload":' for one in (key, value))
+    head, tail = (f'{{"schema":{json.dumps(item)},"payload":' for item in (key, value))
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "batch.size": 1_000_000, **QUIET})
     for n in range(count):
         payload = json.dumps({"id": n, "version": 0, "words": f"row {n} of a table that a sink writes"})
@@ -49,23 +49,23 @@ def latencies(bootstrap: str, topic: str, rows: NumberedRows, seconds: float, pe
             for message in reader.consume(1000, 0.02):
                 if message.error() is None:
                     document = json.loads(message.value() or b"{}")
-                    made = float(document.get("payload", document)["after"]["words"])
-                    took.append((time.time() - made) * 1000)
+                    new_float = float(document.get("payload", document)["after"]["words"])
+                    took.append((time.time() - new_float) * 1000)
 
     thread = threading.Thread(target=read)
     thread.start()
-    wanted = int((seconds + WARM_UP_SECONDS) * per_second)
+    expected_int = int((seconds + WARM_UP_SECONDS) * per_second)
     try:
         with rows.connected() as connection:
             begun = time.monotonic()
-            for n in range(0, wanted, AT_ONCE):
+            for n in range(0, expected_int, AT_ONCE):
                 ended.wait(max(0.0, begun + n / per_second - time.monotonic()))
                 update = f"UPDATE {TABLE} SET version = version + 1, words = %s WHERE id >= %s AND id < %s"
                 first = n % per_second
                 connection.execute(update, (repr(time.time()), first, first + AT_ONCE))
         deadline = time.monotonic() + LATE_SECONDS
-        while len(took) < wanted:
-            assert time.monotonic() < deadline, f"{len(took)} of {wanted} changes arrived"
+        while len(took) < expected_int:
+            assert time.monotonic() < deadline, f"{len(took)} of {expected_int} changes arrived"
             ended.wait(0.05)
     finally:
         ended.set()

@@ -91,27 +91,27 @@ def rates(row: str, goal: str, measure: Measure) -> Callable[[Bench], Awaitable[
                 say(turn, of, rate)
                 cold.setdefault(of, rate)
 
-            found = await interleaved(bench.options.rounds, [PEER], one, statistics.median, note, warm_up=1)
-        warm = compared(row, "records/s", found[OURS], {PEER: found[PEER]}, goal)
+            result = await interleaved(bench.options.rounds, [PEER], one, statistics.median, note, warm_up=1)
+        warm = compared(row, "records/s", result[OURS], {PEER: result[PEER]}, goal)
         return [*warm, *compared(f"{row}-cold", "records/s", [cold[OURS]], {PEER: [cold[PEER]]}, "")]
 
     return measured
 
 
-async def rate(level: Callable[[], int], wanted: int) -> float:
+async def rate(level: Callable[[], int], expected: int) -> float:
     """Records a second, from the first that is seen to the last; from the call where all came between two looks."""
     begun, deadline = time.monotonic(), time.monotonic() + PATIENCE
     first: tuple[float, int] | None = None
     while True:
         value, now = await asyncio.to_thread(level), time.monotonic()
-        if value >= wanted:
+        if value >= expected:
             break
         if value and first is None:
             first = (now, value)
-        assert now < deadline, f"only {value} of {wanted} after {PATIENCE} s"
+        assert now < deadline, f"only {value} of {expected} after {PATIENCE} s"
         await asyncio.sleep(0.05)
     since, had = first or (begun, 0)
-    return (wanted - had) / max(now - since, 1e-3)
+    return (expected - had) / max(now - since, 1e-3)
 
 
 def _class_of(system: System, name: str) -> Mapping[str, str]:
@@ -206,8 +206,8 @@ async def stream_latency(bench: Bench) -> list[Figure]:
         def say(turn: int, of: str, took: list[float]) -> None:
             bench.say(f"debezium-stream-p99 {bench.turn(turn)}: {of}: {percentile(took, 0.99):.1f} ms")
 
-        found = await interleaved(bench.options.rounds, [PEER], one, lateness, say, warm_up=1)
-    mine, theirs = ([percentile(took, 0.99) for took in found[of]] for of in (OURS, PEER))
+        result = await interleaved(bench.options.rounds, [PEER], one, lateness, say, warm_up=1)
+    mine, theirs = ([percentile(took, 0.99) for took in result[of]] for of in (OURS, PEER))
     return compared("debezium-stream-p99", "ms", mine, {PEER: theirs}, "<= 0.9")
 
 
@@ -228,8 +228,8 @@ async def upserts(both: Sides, system: System) -> float:
 def _rows_of(target: str) -> int:
     try:
         with psycopg.connect(target, autocommit=True) as connection:
-            found = connection.execute(f"SELECT count(*) FROM {COPIED}").fetchone()
-            return 0 if found is None else int(found[0])
+            result = connection.execute(f"SELECT count(*) FROM {COPIED}").fetchone()
+            return 0 if result is None else int(result[0])
     except psycopg.errors.UndefinedTable:
         return 0
 
@@ -276,13 +276,13 @@ async def memory(bench: Bench) -> list[Figure]:
 
 def _machines(system: System) -> list[psutil.Process]:
     """The system's slots that have a Java machine."""
-    found = []
+    machines = []
     for process in system.processes():
         with suppress(psutil.Error):
             maps = process.memory_maps() if process.name().startswith("keelman slot") else ()
-            if any("libjvm" in one.path for one in maps):
-                found.append(process)
-    return found
+            if any("libjvm" in single_map.path for single_map in maps):
+                machines.append(process)
+    return machines
 
 
 async def start(bench: Bench) -> list[Figure]:

@@ -29,8 +29,8 @@ async def copy_runs(system: Keelman, connector: str) -> list[copy_run_pb2.CopyRu
 
 def config(file: Path, topic: str) -> dict[str, str]:
     """A file source that parks soon."""
-    made = {"connector.class": f"{FILE}SourceConnector", "file": str(file), "topic": topic}
-    return {**made, "key.converter": STRING, "value.converter": STRING, "keelman.park.after.ms": str(PARK_MS)}
+    fields = {"connector.class": f"{FILE}SourceConnector", "file": str(file), "topic": topic}
+    return {**fields, "key.converter": STRING, "value.converter": STRING, "keelman.park.after.ms": str(PARK_MS)}
 
 
 async def wake(system: Keelman, topics: Topics, bootstrap: str, folder: Path, *, samples: int) -> list[float]:
@@ -84,7 +84,7 @@ async def start(
     topics.create("start", 1)
     reader = Reader(bootstrap, "start")
     ordered: list[float] = []
-    asked: list[float] = []
+    requests: list[float] = []
     try:
         for number in range(1, samples + 1):
             name, file = f"start-{number}", folder / f"start-{number}.txt"
@@ -95,12 +95,12 @@ async def start(
             run = (await copy_runs(system, name))[0]
             order = begun + run.create_time.ToNanoseconds() / 1e9 - wall
             ordered.append((came - order) * 1000)
-            asked.append((came - begun) * 1000)
+            requests.append((came - begun) * 1000)
             await running(system, name)
             await delete(system, name)
     finally:
         reader.close()
-    return ordered, asked
+    return ordered, requests
 
 
 async def _came(reader: Reader, number: int) -> float:

@@ -111,7 +111,7 @@ class Rounds(Protocol):
 
 
 async def measured(
-    name: str, variants: Sequence[str], one: Callable[[str], Awaitable[list[float]]], goal: str, rounds: Rounds
+    name: str, variants: Sequence[str], value: Callable[[str], Awaitable[list[float]]], goal: str, rounds: Rounds
 ) -> list[Figure]:
     """The figures of p50 and p99; `one` measures ours or a variant."""
 
@@ -120,10 +120,10 @@ async def measured(
         rounds.say(f"{name} {rounds.turn(turn)}: {of}: p50 {p50:.1f} ms, p99 {p99:.1f} ms")
 
     options = rounds.options
-    found = await interleaved(options.rounds, variants, one, lateness, say, warm_up=options.warm_up)
+    result = await interleaved(options.rounds, variants, value, lateness, say, warm_up=options.warm_up)
     return [
-        *compared(f"{name}-p50", "ms", *picked(found, statistics.median), goal),
-        *compared(f"{name}-p99", "ms", *picked(found, lambda took: percentile(took, 0.99)), goal),
+        *compared(f"{name}-p50", "ms", *picked(result, statistics.median), goal),
+        *compared(f"{name}-p99", "ms", *picked(result, lambda took: percentile(took, 0.99)), goal),
     ]
 
 

@@ -133,8 +133,8 @@ class Topics:
 
     def partitions(self, topic: str) -> list[int]:
         """The topic's partitions; empty while there is no such topic."""
-        found = self._looker.list_topics(topic, 20).topics.get(topic)
-        return [] if found is None or found.error is not None else sorted(found.partitions)
+        actual_topic = self._looker.list_topics(topic, 20).topics.get(topic)
+        return [] if actual_topic is None or actual_topic.error is not None else sorted(actual_topic.partitions)
 
     def visible(self, topic: str, partitions: list[int]) -> int:
         """How far a reader of committed records could read, over all partitions, control records counted.
@@ -170,12 +170,14 @@ class Topics:
     def _led(self, topic: str) -> int:
         """How many of its partitions have a leader."""
         try:
-            found = self._looker.list_topics(topic, 20).topics.get(topic)
+            actual_topic = self._looker.list_topics(topic, 20).topics.get(topic)
         except KafkaException as error:
             if not passes(error):
                 raise
             return 0
-        return 0 if found is None else sum(one.leader >= 0 for one in found.partitions.values())
+        return (
+            0 if actual_topic is None else sum(partition.leader >= 0 for partition in actual_topic.partitions.values())
+        )
 
     def first(self, topic: str) -> bytes:
         """The value of the first record of the first partition. Raises AssertionError when there is none."""
@@ -190,7 +192,7 @@ class Topics:
 
 
 async def arrival_rate(
-    level: Callable[[], int], wanted: int, *, per: float = 1.0, seconds: float = 600.0, quiet: float = 2.0
+    level: Callable[[], int], expected: int, *, per: float = 1.0, seconds: float = 600.0, quiet: float = 2.0
 ) -> float:
     """Records a second from the first arrival seen until the last.
 
@@ -206,11 +208,11 @@ async def arrival_rate(
             first = (now, value)
         if value > last[1]:
             last = (now, value)
-        elif value >= wanted and now - last[0] > quiet:
+        elif value >= expected and now - last[0] > quiet:
             break
-        assert now < deadline, f"only {value} of {wanted} after {seconds} s"
+        assert now < deadline, f"only {value} of {expected} after {seconds} s"
         await asyncio.sleep(0.1)
     assert first is not None
-    if first[1] >= wanted:
+    if first[1] >= expected:
         raise Missed("all of it had arrived when it was first looked at")
     return (last[1] - first[1]) / per / max(last[0] - first[0], 1e-3)

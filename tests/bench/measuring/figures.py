@@ -65,7 +65,8 @@ def compared(  # noqa: PLR0917
         if also and variant in also:
             named.append(also[variant])
         rows += [
-            Figure(own, unit, mine, median, variant, "", ratio, wanted, rounds, spread, ratios) for own, wanted in named
+            Figure(own, unit, mine, median, variant, "", ratio, expected, rounds, spread, ratios)
+            for own, expected in named
         ]
     return rows
 
@@ -125,11 +126,11 @@ def show(figures: Sequence[Figure], console: Console) -> None:
     )
     for head in heads:
         table.add_column(head, justify="right" if head in ("ours", "peer", "ratio") else "left")
-    for one in figures:
-        met = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}[one.met]
-        ratio = "-" if one.ratio is None else f"{one.ratio:.2f}"
-        cells = (one.name, one.unit, number(one.ours), number(one.peer), one.peer_variant, ratio)
-        table.add_row(*cells, one.ratios, one.goal or one.limit, met, str(one.rounds), one.spread)
+    for figure in figures:
+        met = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}[figure.met]
+        ratio = "-" if figure.ratio is None else f"{figure.ratio:.2f}"
+        cells = (figure.name, figure.unit, number(figure.ours), number(figure.peer), figure.peer_variant, ratio)
+        table.add_row(*cells, figure.ratios, figure.goal or figure.limit, met, str(figure.rounds), figure.spread)
     console.print(table)
 
 
@@ -140,13 +141,13 @@ def save(row: str, figures: Sequence[Figure], failure: str, file: Path, measured
     measured, and is listed among `failures` until it is measured again. The file is replaced as a whole.
     """
     told = json.loads(file.read_text()) if file.exists() else {}
-    names = {one.name for one in figures}
-    kept = [one for one in told.get("figures", []) if one["name"] not in names]
-    failures = [one for one in told.get("failures", []) if one["row"] != row]
+    names = {figure.name for figure in figures}
+    remaining = [entry for entry in told.get("figures", []) if entry["name"] not in names]
+    failures = [entry for entry in told.get("failures", []) if entry["row"] != row]
     if failure:
         failures.append({"row": row, "reason": failure, "measured": dict(measured)})
-    rows = kept + [{**asdict(one), "measured": dict(measured)} for one in figures]
+    rows = remaining + [{**asdict(figure), "measured": dict(measured)} for figure in figures]
     file.parent.mkdir(parents=True, exist_ok=True)
-    made = file.with_suffix(".new")
-    made.write_text(json.dumps({"figures": rows, "failures": failures}, indent=1) + "\n")
-    os.replace(made, file)
+    path = file.with_suffix(".new")
+    path.write_text(json.dumps({"figures": rows, "failures": failures}, indent=1) + "\n")
+    os.replace(path, file)

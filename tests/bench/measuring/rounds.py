@@ -60,20 +60,20 @@ async def interleaved(
     `warm_up` rounds before, whose numbers are below 0, do not count: Java's compiler takes as much of the processors in
     the first seconds of a copy as the copy itself, on the brokers' side for both systems.
     """
-    found: dict[str, list[T]] = {OURS: [], **{variant: [] for variant in variants}}
+    answer: dict[str, list[T]] = {OURS: [], **{variant: [] for variant in variants}}
     for turn in range(-warm_up, turns):
-        ranked = sorted(variants, key=lambda one: rank(found[one])) if found[OURS] else list(variants)
+        ranked = sorted(variants, key=lambda value: rank(answer[value])) if answer[OURS] else list(variants)
         for name in order(turn, ranked):
             value = await seen(lambda name=name: measure(name))
             say(turn, name, value)
             if turn >= 0:
-                found[name].append(value)
-    return found
+                answer[name].append(value)
+    return answer
 
 
-def picked(found: Mapping[str, Sequence[T]], of: Callable[[T], float]) -> tuple[list[float], dict[str, list[float]]]:
+def picked(answer: Mapping[str, Sequence[T]], of: Callable[[T], float]) -> tuple[list[float], dict[str, list[float]]]:
     """One figure of what was measured: ours, and that of each variant."""
-    figures = {name: [of(one) for one in values] for name, values in found.items()}
+    figures = {name: [of(value) for value in values] for name, values in answer.items()}
     return figures.pop(OURS), figures
 
 

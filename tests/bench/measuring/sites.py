@@ -25,7 +25,7 @@ async def brokers(home: Path, number: int) -> AsyncIterator[list[BrokerProcess]]
     """One cluster of so many brokers, as shipped: of three, two must be in sync."""
     ports = free_ports(2 * number)
     voters = ",".join(f"{n + 1}@127.0.0.1:{ports[number + n]}" for n in range(number))
-    made = [
+    broker_processes = [
         BrokerProcess(
             home / str(n + 1),
             ports[n],
@@ -36,10 +36,10 @@ async def brokers(home: Path, number: int) -> AsyncIterator[list[BrokerProcess]]
         for n in range(number)
     ]
     try:
-        await asyncio.gather(*(one.start() for one in made))
-        yield made
+        await asyncio.gather(*(broker_process.start() for broker_process in broker_processes))
+        yield broker_processes
     finally:
-        await asyncio.gather(*(one.end() for one in made))
+        await asyncio.gather(*(broker_process.end() for broker_process in broker_processes))
 
 
 class Site:
@@ -67,8 +67,8 @@ class Site:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._say(f"starting {self.brokers} broker{'s' if self.brokers > 1 else ''}")
         started = await self._stack.enter_async_context(brokers(self._folder / "broker", self.brokers))
-        self.bootstrap = ",".join(one.bootstrap for one in started)
-        self.broker_processes = [process for one in started for process in family(one.pid)]
+        self.bootstrap = ",".join(item.bootstrap for item in started)
+        self.broker_processes = [process for item in started for process in family(item.pid)]
         self.topics = Topics(self.bootstrap, self.brokers)
         self._stack.push_async_callback(self.end_systems)
         self._started = True

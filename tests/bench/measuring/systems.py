@@ -167,12 +167,12 @@ class Keelman:
 @contextlib.asynccontextmanager
 async def keelman(folder: Path, bootstrap: str, **properties: str) -> AsyncIterator[Keelman]:
     """Our system for the block; keys of `properties` have `_` for `.`."""
-    made = Keelman(folder, bootstrap, {key.replace("_", "."): value for key, value in properties.items()})
+    new_keelman = Keelman(folder, bootstrap, {key.replace("_", "."): value for key, value in properties.items()})
     try:
-        await made.start()
-        yield made
+        await new_keelman.start()
+        yield new_keelman
     finally:
-        await made.end()
+        await new_keelman.end()
 
 
 @contextlib.asynccontextmanager
@@ -259,7 +259,7 @@ async def at_rest(*systems: System) -> None:
     async def rests() -> bool:
         before = [cpu_seconds(system.processes()) for system in systems]
         await asyncio.sleep(REST_SECONDS)
-        used = (cpu_seconds(one.processes()) - then for one, then in zip(systems, before, strict=True))
+        used = (cpu_seconds(system.processes()) - then for system, then in zip(systems, before, strict=True))
         return max(used) < REST_SHARE * REST_SECONDS
 
     await eventually(rests, seconds=60, what="the systems rest")

@@ -103,11 +103,11 @@ async def kill_one(
         reader.close()
 
 
-async def _copied_again(asked: Member, topic: str, index: int, dead: Member, reader: Reader) -> float:
+async def _copied_again(member: Member, topic: str, index: int, dead: Member, reader: Reader) -> float:
     """When the first line of the file came after another worker than the dead one said that the task runs there."""
 
     async def moved() -> bool:
-        answer = await asked.ask("GET", f"/connectors/{topic}-{index}/status")
+        answer = await member.ask("GET", f"/connectors/{topic}-{index}/status")
         tasks = answer.json().get("tasks", []) if answer.status_code == 200 else []
         return [task["state"] for task in tasks] == ["RUNNING"] and not _is(dead, tasks[0]["worker_id"])
 
@@ -140,11 +140,11 @@ def _came(reader: Reader, index: int, number: int) -> float:
     return min(when for n, when in reader.came.items() if n // SPAN == index and n - index * SPAN > number)
 
 
-async def _tasks_of(asked: Member, topic: str, member: Member) -> list[int]:
+async def _tasks_of(requested_member: Member, topic: str, member: Member) -> list[int]:
     """Files of the tasks that this worker has, once every task is somewhere and runs."""
     owned = []
     for index in range(TASKS):
-        answer = await asked.ask("GET", f"/connectors/{topic}-{index}/status")
+        answer = await requested_member.ask("GET", f"/connectors/{topic}-{index}/status")
         tasks = answer.json().get("tasks", []) if answer.status_code == 200 else []
         if [task["state"] for task in tasks] != ["RUNNING"]:
             return []
@@ -168,27 +168,27 @@ async def created(member: Member, name: str, config: dict[str, str]) -> None:
 async def ours(folder: Path, bootstrap: str) -> AsyncIterator[list[Member]]:
     """Three workers that share a Spark service; nobody looks after them."""
     async with contextlib.AsyncExitStack() as stack:
-        found, spark = [], ""
+        results, spark = [], ""
         for number in range(3):
             worker = Keelman(folder / f"worker-{number}", bootstrap, group="failover-ours", spark_at=spark)
             stack.push_async_callback(worker.end)
             await worker.start()
             spark = worker.spark
-            found.append(Member(worker.url, worker.pid))
-        yield found
+            results.append(Member(worker.url, worker.pid))
+        yield results
 
 
 @contextlib.asynccontextmanager
 async def theirs(folder: Path, bootstrap: str) -> AsyncIterator[list[Member]]:
     """Three workers of Kafka Connect's, as shipped."""
     async with contextlib.AsyncExitStack() as stack:
-        found = []
+        results = []
         for number in range(3):
             process = ConnectProcess(folder / f"connect-{number}", bootstrap, "failover-theirs")
             await process.start()
             stack.push_async_callback(process.end, signal.SIGKILL)
-            found.append(Member(process.url, process.pid))
-        yield found
+            results.append(Member(process.url, process.pid))
+        yield results
 
 
 @contextlib.asynccontextmanager
@@ -249,10 +249,10 @@ async def takeover(topics: Topics, bootstrap: str, folder: Path) -> tuple[float,
             there = await _until_flow(reader, growing, mine)
             await mine.end()
             back = await _until_flow(reader, growing, Connect(java))
-        wanted = growing.written[0]
-        await eventually(lambda: _newest(reader, 0) == wanted - 1, seconds=120, what="the last line is copied")
+        expected = growing.written[0]
+        await eventually(lambda: _newest(reader, 0) == expected - 1, seconds=120, what="the last line is copied")
         seen = Counter(reader.all)
-        return there, back, sum(n not in seen for n in range(wanted)), sum(count - 1 for count in seen.values())
+        return there, back, sum(n not in seen for n in range(expected)), sum(count - 1 for count in seen.values())
     finally:
         reader.close()
         await mine.end()

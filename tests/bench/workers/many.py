@@ -83,4 +83,4 @@ async def _running(system: System) -> int:
     """How many tasks run."""
     answer = await system.ask("GET", "/connectors?expand=status")
     told = answer.json().values() if answer.status_code == 200 else []
-    return sum(task["state"] == "RUNNING" for one in told for task in one["status"]["tasks"])
+    return sum(task["state"] == "RUNNING" for entry in told for task in entry["status"]["tasks"])

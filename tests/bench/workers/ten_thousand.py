@@ -95,7 +95,7 @@ async def _states(system: Keelman) -> tuple[int, int]:
     """Tasks that run by their status; copy runs."""
     answer = await system.ask("GET", "/connectors?expand=status")
     told = answer.json().values() if answer.status_code == 200 else []
-    run = sum(task["state"] == "RUNNING" for one in told for task in one["status"]["tasks"])
+    run = sum(task["state"] == "RUNNING" for entry in told for task in entry["status"]["tasks"])
     async with channel(system.spark) as opened:
         listed = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(page_size=1000))
     return run, len(listed.copy_runs)
@@ -104,10 +104,10 @@ async def _states(system: Keelman) -> tuple[int, int]:
 async def idle(system: Keelman) -> tuple[float, float, float, float]:
     """MB of the worker and of all its processes, per cent of a processor that the worker and all of them use."""
     worker, whole = psutil.Process(system.pid), system.processes()
-    before, begun = {one: cpu_seconds([one]) for one in whole}, time.monotonic()
+    before, begun = {item: cpu_seconds([item]) for item in whole}, time.monotonic()
     await asyncio.sleep(IDLE_SECONDS)
     took = time.monotonic() - begun
-    used = {one: cpu_seconds([one]) - before[one] for one in whole if one.is_running()}  # slots may end meanwhile
+    used = {item: cpu_seconds([item]) - before[item] for item in whole if item.is_running()}  # slots may end meanwhile
     return pss_mb([worker]), pss_mb(whole), 100 * used[worker] / took, 100 * sum(used.values()) / took
 
 

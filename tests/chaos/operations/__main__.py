@@ -35,17 +35,17 @@ async def rounds(arguments: argparse.Namespace) -> int:
 async def _round(seed: int, arguments: argparse.Namespace, bootstrap: str, spark: str, folder: Path) -> bool:
     """Whether it was not clean."""
     folder.mkdir()
-    begun, kept = time.monotonic(), arguments.kept / f"seed{seed}"
-    one = Round(seed, arguments.seconds, bootstrap, spark, folder)
+    begun, stored = time.monotonic(), arguments.kept / f"seed{seed}"
+    round = Round(seed, arguments.seconds, bootstrap, spark, folder)
     try:
         async with asyncio.timeout(arguments.seconds + MORE_SECONDS):
-            await one.run()
+            await round.run()
     except Exception as error:  # whatever it is, the other rounds are to be run
-        one.violation(f"not run to its end: {type(error).__name__}: {error}")
+        round.violation(f"not run to its end: {type(error).__name__}: {error}")
     finally:
-        one.keep(kept)
-    print(f"{one} ({time.monotonic() - begun:.0f} s, kept in {kept})", flush=True)
-    return bool(one.violations)
+        round.keep(stored)
+    print(f"{round} ({time.monotonic() - begun:.0f} s, kept in {stored})", flush=True)
+    return bool(round.violations)
 
 
 def main() -> int:

@@ -47,7 +47,7 @@ class Connectors:
 
     def of_class(self, kind: str) -> list[str]:
         """The words of all connectors of a class."""
-        return [word for word, found in CLASSES.items() if found == kind]
+        return [word for word, value in CLASSES.items() if value == kind]
 
     def word(self, name: str) -> str:
         """The other way round."""
@@ -71,22 +71,22 @@ class Connectors:
         self.written += 1
         word = self.word(name)
         kind = CLASSES[word]
-        made = {"connector.class": kind, "tag": str(self.written), "tasks.max": str(chance.randint(1, 4))}
+        fields = {"connector.class": kind, "tag": str(self.written), "tasks.max": str(chance.randint(1, 4))}
         read = ",".join(sorted(chance.sample(self.all_topics, chance.randint(1, 3))))
         written = chance.choice(self.topics(word))
         output = str(self.folder / f"{word}.out")
         if kind == SOURCE_OF_FILE:
-            return {**made, "file": str(self.input(word)), "topic": written}
+            return {**fields, "file": str(self.input(word)), "topic": written}
         if kind == COUNTING:
-            return {**made, "name": name, "topic": written, "throughput": "5", "output.file": output}
+            return {**fields, "name": name, "topic": written, "throughput": "5", "output.file": output}
         if kind == SINK_TO_FILE:
-            return {**made, "file": output, "topics": read}
+            return {**fields, "file": output, "topics": read}
         if kind == TAKING:
-            return {**made, "name": name, "topics": read, "output.file": output}
-        made |= {"control_file": str(self.control)}
+            return {**fields, "name": name, "topics": read, "output.file": output}
+        fields |= {"control_file": str(self.control)}
         if kind == FAILING_SOURCE:  # by itself it never comes back
-            return {**made, "keelman.restart.max.attempts": "0"}
-        return {**made, "topics": read, "keelman.restart.backoff.ms": "200", "keelman.restart.backoff.max.ms": "1000"}
+            return {**fields, "keelman.restart.max.attempts": "0"}
+        return {**fields, "topics": read, "keelman.restart.backoff.ms": "200", "keelman.restart.backoff.max.ms": "1000"}
 
     def offset(self, name: str, number: int) -> dict[str, object]:
         """An entry with which clients alter its offsets."""

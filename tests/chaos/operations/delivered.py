@@ -13,12 +13,12 @@ FIRST = 5
 def missing_or_doubled(topics: Topics, connectors: Connectors, *, exactly_once: bool) -> Iterator[str]:
     """One line for each task of a source that has lost numbers or, where that may not be, doubled some."""
     for word in WHOLE:
-        found: dict[bytes | None, list[int]] = {}
+        answer: dict[bytes | None, list[int]] = {}
         for topic in connectors.topics(word):
             for partition in topics.partitions(topic):
                 for key, values in topics.by_key(partition).items():
-                    found.setdefault(key, []).extend(int(value or b"-1") for value in values)
-        for key, numbers in found.items():
+                    answer.setdefault(key, []).extend(int(value or b"-1") for value in values)
+        for key, numbers in answer.items():
             task = f"{connectors.full(word)}, task {(key or b'0').decode()}"
             lost = sorted({*range(max(numbers) + 1)}.difference(numbers))
             doubled = len(numbers) - len({*numbers})

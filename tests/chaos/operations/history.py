@@ -46,5 +46,5 @@ class Operation:
 def write(file: Path, operations: Iterable[Operation]) -> None:
     """One line of JSON each, as they were begun."""
     file.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(asdict(one)) for one in sorted(operations, key=lambda one: one.begun)]
+    lines = [json.dumps(asdict(operation)) for operation in sorted(operations, key=lambda value: value.begun)]
     file.write_text("".join(f"{line}\n" for line in lines))

@@ -35,8 +35,8 @@ class Kept(NamedTuple):
     def __str__(self) -> str:
         if self.config is None:
             return "none"
-        known = "" if self.offset is None else f" at {self.offset}"
-        return f"{self.target}{known} {dict(sorted(self.config))}"
+        present = "" if self.offset is None else f" at {self.offset}"
+        return f"{self.target}{present} {dict(sorted(self.config))}"
 
 
 NONE = Kept()
@@ -56,20 +56,20 @@ def tells(operation: Operation, name: str) -> bool:
     return KINDS[kind].writes or kind in TRUE_NOW
 
 
-def after(operation: Operation, kept: Kept, name: str) -> Kept | None:
+def after(operation: Operation, stored: Kept, name: str) -> Kept | None:
     """What is kept once the operation is done; None when, with this before it, it cannot be, or not be answered so.
 
     One that is not sure to be done may as well be left out: that is up to who puts operations in an order.
     """
-    there = kept.config is not None
+    there = stored.config is not None
     if operation.kind == END or not KINDS[operation.kind].writes:
-        return kept if _true(operation, kept, name) else None
+        return stored if _true(operation, stored, name) else None
     if not sure(operation):
-        return _done(operation, kept)
-    refused = {404: not there, 409: there, 400: there and kept.target != STOPPED}
+        return _done(operation, stored)
+    refused = {404: not there, 409: there, 400: there and stored.target != STOPPED}
     if operation.status in refused:
-        return kept if refused[operation.status] else None
-    done = _done(operation, kept)
+        return stored if refused[operation.status] else None
+    done = _done(operation, stored)
     if operation.kind == "put" and (operation.status == 201) == there:
         return None
     if operation.kind == "patch" and done and _config(operation.answer["config"]) != done.config:
@@ -77,20 +77,20 @@ def after(operation: Operation, kept: Kept, name: str) -> Kept | None:
     return done
 
 
-def _done(operation: Operation, kept: Kept) -> Kept | None:
+def _done(operation: Operation, stored: Kept) -> Kept | None:
     kind, body = operation.kind, operation.body
-    if kept.config is None:
+    if stored.config is None:
         return _made(operation)
     if kind == "put":
-        return _configured(kept, {**body, "name": operation.connector})
+        return _configured(stored, {**body, "name": operation.connector})
     if kind == "patch":
-        changed = {**dict(kept.config), **body}
-        return _configured(kept, {key: value for key, value in changed.items() if value is not None})
+        changed = {**dict(stored.config), **body}
+        return _configured(stored, {key: value for key, value in changed.items() if value is not None})
     if kind in TARGETS:
-        still = kept.target == STOPPED == TARGETS[kind]
-        return kept._replace(target=TARGETS[kind], offset=kept.offset if still else None)
-    if kind in ("alter offsets", "reset offsets") and kept.target == STOPPED:
-        return kept._replace(offset=_altered(operation) if sure(operation) else None)
+        still = stored.target == STOPPED == TARGETS[kind]
+        return stored._replace(target=TARGETS[kind], offset=stored.offset if still else None)
+    if kind in ("alter offsets", "reset offsets") and stored.target == STOPPED:
+        return stored._replace(offset=_altered(operation) if sure(operation) else None)
     return NONE if kind == "delete" else None
 
 
@@ -103,30 +103,30 @@ def _made(operation: Operation) -> Kept | None:
     return _created({**body, "name": operation.connector}, STARTED) if operation.kind == "put" else None
 
 
-def _true(operation: Operation, kept: Kept, name: str) -> bool:
+def _true(operation: Operation, stored: Kept, name: str) -> bool:
     """Whether what a read was answered is so."""
-    kind, answer, there = operation.kind, operation.answer, kept.config is not None
+    kind, answer, there = operation.kind, operation.answer, stored.config is not None
     if kind == "list":
         return (name in answer) == there
     if kind == "expand":
         told = answer.get(name, {}).get("info")  # absent for one that has no status yet, too
-        return told is None or _config(told["config"]) == kept.config
+        return told is None or _config(told["config"]) == stored.config
     if kind == END:
-        same = _config(answer["config"]) == kept.config
-        return same and (not there or (answer["target"] == kept.target and kept.topics >= {*answer["topics"]}))
+        same = _config(answer["config"]) == stored.config
+        return same and (not there or (answer["target"] == stored.target and stored.topics >= {*answer["topics"]}))
     if operation.status == 404 or not there:
         return operation.status == 404 and not there
     if kind in ("config", "info"):
-        return _config(answer if kind == "config" else answer["config"]) == kept.config
-    return kind != "offsets" or kept.offset in (None, _offset(answer["offsets"]))
+        return _config(answer if kind == "config" else answer["config"]) == stored.config
+    return kind != "offsets" or stored.offset in (None, _offset(answer["offsets"]))
 
 
 def _created(config: Mapping[str, str], target: str) -> Kept:
     return Kept(_config(config), target, None, _topics(config))
 
 
-def _configured(kept: Kept, config: Mapping[str, str]) -> Kept:
-    return kept._replace(config=_config(config), topics=kept.topics | _topics(config))
+def _configured(stored: Kept, config: Mapping[str, str]) -> Kept:
+    return stored._replace(config=_config(config), topics=stored.topics | _topics(config))
 
 
 def _config(config: Mapping[str, str] | None) -> Config | None:

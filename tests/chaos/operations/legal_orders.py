@@ -40,8 +40,8 @@ class Contradiction:
 
     def __str__(self) -> str:
         told = [f"no order explains {self.operation}", f"  told {str(self.operation.answer)[:600]}"]
-        told += [f"  kept, perhaps: {kept}; topics {sorted(kept.topics)}" for kept in self.before[:SHOWN]]
-        return "\n".join(told + [f"  written: {one}" for one in self.writes[-SHOWN:]])
+        told += [f"  kept, perhaps: {stored}; topics {sorted(stored.topics)}" for stored in self.before[:SHOWN]]
+        return "\n".join(told + [f"  written: {write}" for write in self.writes[-SHOWN:]])
 
 
 def contradiction(history: Iterable[Operation], name: str, *, most: int = MAX_ORDERS) -> Contradiction | None:
@@ -75,12 +75,12 @@ def contradiction(history: Iterable[Operation], name: str, *, most: int = MAX_OR
 
 def _further(way: Progress, open_: Mapping[int, Operation], name: str) -> set[Progress]:
     """With one more of the open operations done."""
-    found = set()
+    further = set()
     for number, operation in open_.items():
-        kept = None if number in way.done else after(operation, way.kept, name)
-        if kept is not None and (kept != way.kept or sure(operation)):
-            found.add(Progress(kept, way.done | {number}))
-    return found
+        stored = None if number in way.done else after(operation, way.kept, name)
+        if stored is not None and (stored != way.kept or sure(operation)):
+            further.add(Progress(stored, way.done | {number}))
+    return further
 
 
 def _told(operation: Operation, ways: Iterable[Progress], operations: Iterable[Operation]) -> Contradiction:

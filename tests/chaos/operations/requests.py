@@ -66,24 +66,24 @@ class Requests:
         self, kind: str, name: str, body: Any = None, *, worker: int = 0, client: int = 0, query: str = ""
     ) -> Operation:
         """One request."""
-        one = Operation(kind, "" if kind in ("list", "expand") else name, body, self.now, query=query)
-        one.worker, one.client = worker, client
-        self.history.append(one)
+        operation = Operation(kind, "" if kind in ("list", "expand") else name, body, self.now, query=query)
+        operation.worker, operation.client = worker, client
+        self.history.append(operation)
         address = f"http://{self.workers.processes[worker].id}{KINDS[kind].path.format(name)}{query}"
         begun = time.monotonic()
         try:
             answer = await self.http.request(KINDS[kind].method, address, json=body)
-            one.status = answer.status_code
+            operation.status = answer.status_code
             with contextlib.suppress(ValueError):
-                one.answer = answer.json()
+                operation.answer = answer.json()
         except httpx.HTTPError as error:
-            one.error = repr(error)
-        one.ended = self.now
-        if not sure(one):
+            operation.error = repr(error)
+        operation.ended = self.now
+        if not sure(operation):
             disturbed = self.faults.disturbed(worker, begun, time.monotonic())
-            if not excused(one, disturbed=disturbed):
-                self.odd(f"may not be answered: {one} {one.answer if not one.message else ''}")
-        return one
+            if not excused(operation, disturbed=disturbed):
+                self.odd(f"may not be answered: {operation} {operation.answer if not operation.message else ''}")
+        return operation
 
     async def client(self, number: int, chance: random.Random, seconds: float) -> None:
         """Asks one thing after another for so long."""

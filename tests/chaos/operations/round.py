@@ -118,8 +118,8 @@ class Round:
             for number in range(CLIENTS):
                 chance = self._chance(f"client {number}")
                 under_way.append(siblings.start(self.requests.client(number, chance, self.seconds)))
-            for one in under_way:
-                await one
+            for item in under_way:
+                await item
 
     def _chance(self, what: str) -> random.Random:
         return random.Random(f"{what}/{self.seed}")
@@ -164,8 +164,8 @@ class Round:
             await self._make_again(name, self.connectors.config(name, chance) | {"topic": topic}, chance)
 
     async def _failed(self, name: str) -> bool:
-        one = await self.requests.ask("status", name)
-        return one.status == 200 and [task["state"] for task in one.answer["tasks"]] == ["FAILED"]
+        item = await self.requests.ask("status", name)
+        return item.status == 200 and [task["state"] for task in item.answer["tasks"]] == ["FAILED"]
 
     async def _make_again(self, name: str, config: dict[str, str], chance: random.Random) -> None:
         await self.requests.ask("delete", name, worker=chance.randrange(WORKERS))
@@ -179,43 +179,43 @@ class Round:
 
     async def _uses(self, name: str, topics: list[str]) -> bool:
         """Whether this is what every worker says that the connector has used."""
-        asked = [await self.requests.ask("topics", name, worker=number) for number in range(WORKERS)]
-        return all(one.status == 200 and one.answer[name]["topics"] == topics for one in asked)
+        requests = [await self.requests.ask("topics", name, worker=number) for number in range(WORKERS)]
+        return all(request.status == 200 and request.answer[name]["topics"] == topics for request in requests)
 
     async def _settle(self) -> None:
         """Returns when all is as it was asked for, or was not in time; then history ends with what is kept."""
         begun = time.monotonic()
-        found: list[str] = []
+        results: list[str] = []
         try:
-            await eventually(lambda: self._rests(found), seconds=SETTLE_SECONDS, every=LOOK_SECONDS)
+            await eventually(lambda: self._rests(results), seconds=SETTLE_SECONDS, every=LOOK_SECONDS)
         except AssertionError:
-            for told in found:
+            for told in results:
                 self.violation(f"not at rest: {told}")
         self.settled_seconds = time.monotonic() - begun
         config = await config_topic(self.bootstrap, self.group)
         for name in self.connectors.names:
             used = (await self.requests.ask("topics", name)).answer[name]["topics"]
             now = self.requests.now
-            kept = {"config": config.connectors.get(name), "target": config.target(name), "topics": used}
-            self.requests.history.append(Operation(END, name, None, now, now, 200, kept))
+            stored = {"config": config.connectors.get(name), "target": config.target(name), "topics": used}
+            self.requests.history.append(Operation(END, name, None, now, now, 200, stored))
 
-    async def _rests(self, found: list[str]) -> bool:
+    async def _rests(self, results: list[str]) -> bool:
         """Whether nothing differs; what does is `found`."""
         try:
-            found[:] = await differences(self.workers, self.bootstrap, self.spark, self.group, self.connectors.names)
+            results[:] = await differences(self.workers, self.bootstrap, self.spark, self.group, self.connectors.names)
         except (httpx.HTTPError, KeyError, ValueError) as error:
-            found[:] = [f"no answer that can be read: {error!r}"]
-        return not found
+            results[:] = [f"no answer that can be read: {error!r}"]
+        return not results
 
     def _judge(self) -> None:
         for name in self.connectors.names:
             try:
-                found = contradiction(self.requests.history, name)
+                actual_contradiction = contradiction(self.requests.history, name)
             except Undecided as error:
                 print(f"  NOT JUDGED {name}: {error}", flush=True)
                 continue
-            if found:
-                self.violation(f"{name}: {found}")
+            if actual_contradiction:
+                self.violation(f"{name}: {actual_contradiction}")
         for number, log in self._logs():
             lines = [line for line in log.splitlines() if any(word in line for word in PROBLEM_WORDS)]
             for line in [line for line in lines if "mock failure" not in line][:ODD_LINES]:

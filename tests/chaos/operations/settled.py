@@ -60,17 +60,17 @@ async def differences(workers: Workers, bootstrap: str, spark: str, group: str, 
     config = await config_topic(bootstrap, group)
     told = [await _told(workers, number, names) for number in range(len(workers.processes))]
     async with channel(spark) as link:
-        asked = service.ListCopyRunsRequest(worker_cluster=group, page_size=1000)
-        runs = list((await CopyRunServiceStub(link).ListCopyRuns(asked)).copy_runs)
+        request = service.ListCopyRunsRequest(worker_cluster=group, page_size=1000)
+        runs = list((await CopyRunServiceStub(link).ListCopyRuns(request)).copy_runs)
     return differing(config, told, runs)
 
 
 def differing(config: ConfigState, told: list[Told], runs: list[copy.CopyRun]) -> list[str]:
     """The same of what the config topic has, the workers tell and the Spark service runs. Pure."""
-    found = [*_among_workers(config, told), *_metrics(told), *_runs(told[0], runs)]
+    actual_differing = [*_among_workers(config, told), *_metrics(told), *_runs(told[0], runs)]
     for name in config.connectors.keys() & told[0].expanded.keys():
-        found += _connector(config, name, told[0].expanded[name])
-    return found
+        actual_differing += _connector(config, name, told[0].expanded[name])
+    return actual_differing
 
 
 async def _told(workers: Workers, number: int, names: list[str]) -> Told:
@@ -84,37 +84,37 @@ async def _told(workers: Workers, number: int, names: list[str]) -> Told:
 
 def measured(worker: str, metrics: str) -> set[Place]:
     """What the text of a worker's metrics says of connectors and tasks."""
-    found = METRIC.findall(metrics)
-    return {Place(name, int(task) if task else None, worker, state) for name, task, state in found}
+    result = METRIC.findall(metrics)
+    return {Place(name, int(task) if task else None, worker, state) for name, task, state in result}
 
 
 def _among_workers(config: ConfigState, told: list[Told]) -> Iterator[str]:
     """All tell the same, of the connectors that there are."""
-    for one in told:
-        for what, found in (("lists", one.names), ("expands", one.expanded.keys())):
-            if found != config.connectors.keys():
-                yield f"{one.id} {what} {sorted(found)}, there are {sorted(config.connectors)}"
-        for name, expanded in one.expanded.items():
+    for item in told:
+        for what, result in (("lists", item.names), ("expands", item.expanded.keys())):
+            if result != config.connectors.keys():
+                yield f"{item.id} {what} {sorted(result)}, there are {sorted(config.connectors)}"
+        for name, expanded in item.expanded.items():
             if expanded != told[0].expanded.get(name):
-                yield f"{name}: {one.id} tells {expanded}, {told[0].id} {told[0].expanded.get(name)}"
-        for name, topics in one.topics.items():
+                yield f"{name}: {item.id} tells {expanded}, {told[0].id} {told[0].expanded.get(name)}"
+        for name, topics in item.topics.items():
             if topics != told[0].topics[name]:
-                yield f"{name}: topics by {one.id} {topics}, by {told[0].id} {told[0].topics[name]}"
+                yield f"{name}: topics by {item.id} {topics}, by {told[0].id} {told[0].topics[name]}"
             if topics and name not in config.connectors:
-                yield f"{name}: is deleted, and has topics {topics} by {one.id}"
+                yield f"{name}: is deleted, and has topics {topics} by {item.id}"
 
 
 def _metrics(told: list[Told]) -> Iterator[str]:
     """Each connector and task is in the metrics of the worker that has it by its status, and of no other."""
-    places = {place for one in told for place in one.places}
-    known = set()
+    places = {place for item in told for place in item.places}
+    present = set()
     for name, expanded in told[0].expanded.items():
         status = expanded["status"]
-        known.add(Place(name, None, status["connector"]["worker_id"], status["connector"]["state"]))
-        known |= {Place(name, task["id"], task["worker_id"], task["state"]) for task in status["tasks"]}
-    for place in places - known:
+        present.add(Place(name, None, status["connector"]["worker_id"], status["connector"]["state"]))
+        present |= {Place(name, task["id"], task["worker_id"], task["state"]) for task in status["tasks"]}
+    for place in places - present:
         yield f"by metrics, not by status: {place}"
-    for place in known - places:
+    for place in present - places:
         if place.state != "STOPPED":
             yield f"by status, not by metrics: {place}"
 
@@ -142,20 +142,20 @@ def _rests(task: dict[str, Any]) -> bool:
 
 def _connector(config: ConfigState, name: str, expanded: dict[str, Any]) -> Iterator[str]:
     """It is as it was asked for, its tasks with what it is configured with now."""
-    asked, target = config.connectors[name], config.target(name)
+    connector, target = config.connectors[name], config.target(name)
     status = expanded["status"]
     states = [task["state"] for task in status["tasks"]]
-    if expanded["info"]["config"] != asked:
-        yield f"{name}: told config {expanded['info']['config']}, in the topic {asked}"
+    if expanded["info"]["config"] != connector:
+        yield f"{name}: told config {expanded['info']['config']}, in the topic {connector}"
     if status["connector"]["state"] != SHOWN[target]:
         yield f"{name}: {target} was asked for, it is {status['connector']}"
-    if target == STARTED and states != ["RUNNING"] * tasks_of(asked):
-        yield f"{name}: {tasks_of(asked)} running tasks were asked for, they are {status['tasks']}"
+    if target == STARTED and states != ["RUNNING"] * tasks_of(connector):
+        yield f"{name}: {tasks_of(connector)} running tasks were asked for, they are {status['tasks']}"
     if target == PAUSED and not all(map(_rests, status["tasks"])):
         yield f"{name}: a pause was asked for, tasks are {status['tasks']}"
     if target == STOPPED and states:
         yield f"{name}: a stop was asked for, tasks are {status['tasks']}"
     if target == STARTED:
         for number, task in enumerate(config.tasks.get(name, ())):
-            if any(task.get(key) != asked.get(key) for key in HANDED_ON):
-                yield f"{name}: task {number} is configured with {dict(task)}, the connector with {asked}"
+            if any(task.get(key) != connector.get(key) for key in HANDED_ON):
+                yield f"{name}: task {number} is configured with {dict(task)}, the connector with {connector}"

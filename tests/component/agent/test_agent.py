@@ -126,8 +126,8 @@ async def test_a_child_that_ignores_sigterm_is_killed_after_the_grace(node: Node
     await eventually(lambda: node.state.in_state("worker/demo/0", "REMOVED"))
     assert not node.home.workload("worker/demo/0").exists()
     node.state.remove("worker/demo/0")
-    async with channel(node.address) as made:
-        agent = AgentServiceStub(made)
+    async with channel(node.address) as new_channel:
+        agent = AgentServiceStub(new_channel)
 
         async def gone() -> bool:
             return not (await agent.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())).workloads
@@ -224,8 +224,8 @@ async def test_generations_fence_and_a_new_one_restarts(node: Node) -> None:
     node.state.drop()
     await eventually(lambda: not alive(second.pid))
     assert node.home.workload("worker/demo/0").exists()
-    async with channel(node.address) as made:
-        agent = AgentServiceStub(made)
+    async with channel(node.address) as new_channel:
+        agent = AgentServiceStub(new_channel)
 
         async def names() -> list[str]:
             answer = await agent.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())
@@ -243,8 +243,8 @@ async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:
     agent = node.agent()
     await eventually(lambda: all(node.state.in_state(name, "STARTING") for name in names))
     pids = [node.state.statuses[name].pid for name in names]
-    async with channel(node.address) as made:
-        stub = AgentServiceStub(made)
+    async with channel(node.address) as new_channel:
+        stub = AgentServiceStub(new_channel)
         answer = await stub.Drain(agent_messages.DrainRequest(), timeout=120)
         assert list(answer.killed) == []
         assert not any(map(alive, pids))
@@ -282,15 +282,15 @@ async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
     running = await eventually(lambda: (s := node.state.statuses["worker/demo/0"]).memory_bytes and s)
     assert 5_000_000 < running.memory_bytes < 500_000_000
     assert (running.message, running.reason) == ("", "")
-    async with channel(node.address) as made:
-        stub = AgentServiceStub(made)
-        asked = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=3)
+    async with channel(node.address) as new_channel:
+        stub = AgentServiceStub(new_channel)
+        request = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=3)
         log = node.home.workload("worker/demo/0") / "log"
         await eventually(lambda: b"line 300\n" in log.read_bytes())
-        got = b"".join([m.lines async for m in stub.StreamLogs(asked)])
+        got = b"".join([m.lines async for m in stub.StreamLogs(request)])
         assert got == b"line 298\nline 299\nline 300\n"
-        asked.follow, asked.tail_lines = True, 1
-        stream = stub.StreamLogs(asked)
+        request.follow, request.tail_lines = True, 1
+        stream = stub.StreamLogs(request)
         assert (await stream.read()).lines == b"line 300\n"
         with log.open("ab") as more:
             more.write(b"new li")
@@ -324,10 +324,10 @@ async def test_a_child_gets_named_variables_and_a_folder_and_a_umask_of_its_own(
     node.agent(pass_environment="PASSED_*", umask="027")
     folder = node.home.workload("worker/demo/0")
     text = await eventually(lambda: (t := (folder / "log").read_text()).endswith("}\n") and t)
-    found = json.loads(text)
-    assert found["folder"] == found["TMPDIR"] == str(folder / "tmp")
-    assert (found["PATH"], found["PASSED_ON"]) == (os.environ["PATH"], "x")
-    assert {"SECRET_OF_SOMEBODY", "HTTPS_PROXY", "KEELMAN_BROKER_PORT"}.isdisjoint(found)
+    tree = json.loads(text)
+    assert tree["folder"] == tree["TMPDIR"] == str(folder / "tmp")
+    assert (tree["PATH"], tree["PASSED_ON"]) == (os.environ["PATH"], "x")
+    assert {"SECRET_OF_SOMEBODY", "HTTPS_PROXY", "KEELMAN_BROKER_PORT"}.isdisjoint(tree)
     assert (folder / "made").stat().st_mode & 0o777 == 0o640
     assert len(list((folder / "tmp").iterdir())) == 1
 

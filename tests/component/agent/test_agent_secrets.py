@@ -64,8 +64,8 @@ async def test_a_secret_reaches_tasks_and_a_new_value_only_those_that_use_it(
     ports = ("--worker-ports", free_range(4), "--spark-ports", free_range(4), "--spark-master", "local[4]")
     state = StateProcess(tmp_path / "state", *ports)
     await state.start()
-    async with channel(f"127.0.0.1:{state.port}") as made:
-        clients = Clients(made)
+    async with channel(f"127.0.0.1:{state.port}") as new_channel:
+        clients = Clients(new_channel)
         try:
             with running_agent(home, state):
                 values = {"topic": f"{name}-first", "password": "canary-0815"}
@@ -79,8 +79,10 @@ async def test_a_secret_reaches_tasks_and_a_new_value_only_those_that_use_it(
                 await clients.start_workers("w")
 
                 async def running() -> Any:
-                    found = (await clients.workloads()).get(WORKER)
-                    return found if found and found.status.state == WorkloadState.WORKLOAD_STATE_RUNNING else None
+                    workload = (await clients.workloads()).get(WORKER)
+                    return (
+                        workload if workload and workload.status.state == WorkloadState.WORKLOAD_STATE_RUNNING else None
+                    )
 
                 worker = await eventually(running, seconds=240)
                 url = f"http://127.0.0.1:{worker.spec.worker.port}"
@@ -102,13 +104,13 @@ async def test_a_secret_reaches_tasks_and_a_new_value_only_those_that_use_it(
                     answer = await ask("PUT", "/connectors/c/config", config | {"topic": f"${{aws:{wrong}}}"})
                     assert answer.status_code >= 400
                     assert said in answer.json()["message"]
-                for connector, given in (("c", config), ("beside", beside)):
-                    answer = await eventually(lambda c=connector, g=given: _put(ask, c, g), seconds=60)
+                for connector, value in (("c", config), ("beside", beside)):
+                    answer = await eventually(lambda c=connector, g=value: _put(ask, c, g), seconds=60)
                     assert "canary-0815" not in answer.text
 
                 async def texts(topic: str) -> list[bytes | None]:
                     try:
-                        return [one.value for one in await last_records(client, topic, 10, seconds=20)]
+                        return [last_record.value for last_record in await last_records(client, topic, 10, seconds=20)]
                     except NotFound:
                         return []
 

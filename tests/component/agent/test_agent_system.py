@@ -59,9 +59,9 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
     (agent_port,) = free_ports(1)
     state = StateProcess(tmp_path / "state", "--broker-ports", free_range(4))
     await state.start()
-    async with nothing_left(home) as agents, channel(f"127.0.0.1:{state.port}") as made:
+    async with nothing_left(home) as agents, channel(f"127.0.0.1:{state.port}") as new_channel:
         try:
-            clients = Clients(made)
+            clients = Clients(new_channel)
             agents.append(start_agent(home, agent_port, state))
 
             async def online() -> bool:
@@ -72,10 +72,10 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
             await clients.create_managed("default", "n1")
 
             async def running(*kinds: str) -> dict[str, Workload] | None:
-                found = {w.name.partition("/")[0]: w for w in (await clients.workloads()).values()}
-                states = [found[k].status.state for k in kinds if k in found]
+                answer = {w.name.partition("/")[0]: w for w in (await clients.workloads()).values()}
+                states = [answer[k].status.state for k in kinds if k in answer]
                 ready = states == [WorkloadState.WORKLOAD_STATE_RUNNING] * len(kinds)
-                return found if ready else None
+                return answer if ready else None
 
             first = await eventually(lambda: running("broker"), seconds=120)
             assert first
@@ -93,9 +93,9 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
 
             async def told_anew() -> dict[str, Workload] | None:
                 """What the new agent reports; until then the state service has the former one's word."""
-                found = {w.name.partition("/")[0]: w for w in (await clients.workloads()).values()}
-                told.extend(found.values())
-                return found if all(found[k].status.observe_time.ToNanoseconds() > begun for k in kinds) else None
+                answer = {w.name.partition("/")[0]: w for w in (await clients.workloads()).values()}
+                told.extend(answer.values())
+                return answer if all(answer[k].status.observe_time.ToNanoseconds() > begun for k in kinds) else None
 
             adopted = await eventually(told_anew)
             assert {w.status.state for w in told} == {WorkloadState.WORKLOAD_STATE_RUNNING}, "not told to be starting"
@@ -106,8 +106,10 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
             os.kill(pids["broker"], signal.SIGKILL)
 
             async def back() -> dict[str, Workload] | None:
-                found = await running(*kinds)
-                return found if found and found["broker"].status.pid != pids["broker"] else None
+                actual_running = await running(*kinds)
+                return (
+                    actual_running if actual_running and actual_running["broker"].status.pid != pids["broker"] else None
+                )
 
             second = await eventually(back, seconds=240)
             assert second
@@ -116,8 +118,8 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
             assert second["broker"].status.restarts == first["broker"].status.restarts + 1
 
             async def weighed() -> bool:
-                found = await running(*kinds)
-                return found is not None and found["broker"].status.memory_bytes > 100_000_000
+                actual_running = await running(*kinds)
+                return actual_running is not None and actual_running["broker"].status.memory_bytes > 100_000_000
 
             await eventually(weighed)
             everything = living(p for k in kinds for p in family(second[k].status.pid))

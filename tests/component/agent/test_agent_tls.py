@@ -36,16 +36,16 @@ async def test_both_sides_speak_tls_where_certificates_say_so(tmp_path: Path) ->
     of_state, of_agent = certificate(authority, tmp_path, "state"), certificate(authority, tmp_path, "agent")
     port, state_port = free_ports(2)
     service = RpcService("keelman.api.node.v1.SessionService", add_SessionServiceServicer_to_server, state)
-    given: dict[str, Any] = {"node": "n1", "home": tmp_path / "home", "port": port}
-    given |= {"state_address": f"127.0.0.1:{state_port}", "state_ca": tmp_path / "ca.pem"}
-    settings = Settings(**given, tls_certificate=of_agent.certificate, tls_key=of_agent.key)
+    fields: dict[str, Any] = {"node": "n1", "home": tmp_path / "home", "port": port}
+    fields |= {"state_address": f"127.0.0.1:{state_port}", "state_ca": tmp_path / "ca.pem"}
+    settings = Settings(**fields, tls_certificate=of_agent.certificate, tls_key=of_agent.key)
     async with serve(service, port=state_port, tls=of_state, grace_seconds=0.1):
         agent = asyncio.ensure_future(run(settings, stop))
         await eventually(lambda: state.sessions == 1, what="the agent has registered")
         assert state.registrations[0].node_address == "127.0.0.1"
         for agents, answers in ((Agents(authority.pem.encode()), True), (Agents(), False)):
-            async with agents.channel(f"127.0.0.1:{port}") as made:
-                asking = AgentServiceStub(made).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)
+            async with agents.channel(f"127.0.0.1:{port}") as channel:
+                asking = AgentServiceStub(channel).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)
                 if answers:
                     assert not (await asking).workloads
                 else:

@@ -58,16 +58,16 @@ async def test_the_flags_of_the_first_agents(bootstrap: str, link: tuple[LinkSid
         ):
             assert line in worker.output
         # The documented requests, in their order; nobody answers at the nodes.
-        one, printed = "couchbase-kafka-connector", {**DOCUMENTED["config"], "name": DOCUMENTED["name"]}
+        item, printed = "couchbase-kafka-connector", {**DOCUMENTED["config"], "name": DOCUMENTED["name"]}
         status, told = await as_printed(worker.port, "POST /connectors", DOCUMENTED)
         assert (status, told["config"], told["type"]) == (201, printed, "source")
         other = {key.replace("couchbase.bucket", "couchbase.buckets"): text for key, text in printed.items()}
-        status, told = await as_printed(worker.port, f"POST /connectors/{one}/config", other)
+        status, told = await as_printed(worker.port, f"POST /connectors/{item}/config", other)
         assert (status, told["config"]) == (200, other)
-        assert await as_printed(worker.port, f"DELETE /connectors/{one}") == (204, None)
-        assert await as_printed(worker.port, f"DELETE /connectors/{one}") == (
+        assert await as_printed(worker.port, f"DELETE /connectors/{item}") == (204, None)
+        assert await as_printed(worker.port, f"DELETE /connectors/{item}") == (
             404,
-            {"error_code": 404, "message": f"Connector {one} not found"},
+            {"error_code": 404, "message": f"Connector {item} not found"},
         )
         # A class of which nobody is asked.
         config = {"connector.class": SOURCE, "file": "/nowhere/in", "topic": "flags"}

@@ -64,12 +64,12 @@ def text_of(file: Path) -> bytes:
     if not file.exists():
         return b""
     with PartsReader(Log(file)) as reader:
-        found, at = b"", reader.begin()
+        text, at = b"", reader.begin()
         while True:
             piece, at = reader.read(at)
             if not piece:
-                return found
-            found += piece
+                return text
+            text += piece
 
 
 def judge(lines: Sequence[bytes]) -> int:
@@ -142,8 +142,8 @@ async def test_the_rest_of_a_log_is_delivered_before_it_is_removed(node: Node) -
 
 def objects(folder: Path) -> list[bytes]:
     """The lines of all objects, in the order of their keys."""
-    found = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.rglob("*.log.gz")))
-    return found.splitlines()
+    text = b"".join(gzip.decompress(path.read_bytes()) for path in sorted(folder.rglob("*.log.gz")))
+    return text.splitlines()
 
 
 async def to_objects(node: Node) -> None:
@@ -169,12 +169,12 @@ async def to_objects(node: Node) -> None:
 
 async def objects_of(bucket: Any) -> list[bytes]:
     """The lines of all objects of an S3 server's bucket, in the order of their keys."""
-    found: list[bytes] = []
-    keys = sorted([one["path"] async for page in obstore.list(bucket) for one in page])
+    actual_objects: list[bytes] = []
+    keys = sorted([entry["path"] async for page in obstore.list(bucket) for entry in page])
     for key in keys:
         content = await (await obstore.get_async(bucket, key)).bytes_async()
-        found += gzip.decompress(bytes(content)).splitlines()
-    return found
+        actual_objects += gzip.decompress(bytes(content)).splitlines()
+    return actual_objects
 
 
 async def to_objects_of_a_server(node: Node) -> None:
@@ -204,12 +204,16 @@ async def to_objects_of_a_server(node: Node) -> None:
             return judge(await objects_of(bucket)) >= end
 
         await eventually(are_there, seconds=120, what="all lines are there")
-        kept = bucket_keys_file(node.home)
-        assert kept.stat().st_mode & 0o777 == 0o600
+        stored_bucket_keys_file = bucket_keys_file(node.home)
+        assert stored_bucket_keys_file.stat().st_mode & 0o777 == 0o600
         logs = "".join(node.log_of_agent(number) for number in range(len(node.agents)))
         assert SECRET not in logs
         assert "not-the-secret-4711" not in logs
-        assert not any(SECRET in file.read_text(errors="replace") for file in files_of(node.home.root) if file != kept)
+        assert not any(
+            SECRET in file.read_text(errors="replace")
+            for file in files_of(node.home.root)
+            if file != stored_bucket_keys_file
+        )
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -224,16 +228,16 @@ def records(bootstrap: str, topic: str) -> list[tuple[bytes, bytes]]:
             "enable.auto.commit": False, "enable.partition.eof": True, "auto.offset.reset": "earliest", **AT_ONCE,
         }
     )  # fmt: skip
-    found: list[tuple[bytes, bytes]] = []
+    actual_records: list[tuple[bytes, bytes]] = []
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
         while (message := consumer.poll(30)) is not None:
             if message.error():
                 break
-            found.append((message.key() or b"", message.value() or b""))
+            actual_records.append((message.key() or b"", message.value() or b""))
     finally:
         consumer.close()
-    return found
+    return actual_records
 
 
 async def to_a_topic(node: Node) -> None:
@@ -252,9 +256,9 @@ async def to_a_topic(node: Node) -> None:
         end = written(node)
 
         async def all_there() -> bool:
-            found = await asyncio.to_thread(records, broker.bootstrap, "logs")
-            assert {key for key, _ in found} <= {b"orders/demo-0"}
-            return judge([value for _, value in found]) >= end
+            actual_records = await asyncio.to_thread(records, broker.bootstrap, "logs")
+            assert {key for key, _ in actual_records} <= {b"orders/demo-0"}
+            return judge([value for _, value in actual_records]) >= end
 
         await eventually(all_there, seconds=120)
 
@@ -282,19 +286,19 @@ async def test_each_target_gets_each_line_once_while_workers_and_agents_are_kill
 
 async def test_the_brokers_position_wins_over_one_that_a_killed_agent_did_not_keep(bootstrap: str, name: str) -> None:
     target = TopicTarget({"bootstrap.servers": bootstrap}, name, "orders/demo-0", f"keelman-logs-{name}")
-    source, kept, batch = Source(NO_STREAM), DeliveryProgress(0, 7), Batch((b"a", b"b"), 4, mine=True)
+    source, progress, batch = Source(NO_STREAM), DeliveryProgress(0, 7), Batch((b"a", b"b"), 4, mine=True)
     async with target.opened(source) as writer:
-        assert await writer.resume(kept) == kept
-        after = await writer.write(batch, kept)  # and is killed
+        assert await writer.resume(progress) == progress
+        after = await writer.write(batch, progress)  # and is killed
     async with target.opened(source) as writer:
-        assert await writer.resume(kept) == after == replace(kept, position=4, mine=True)
-        assert await writer.resume(replace(kept, inode=8)) == replace(kept, inode=8)  # of another log file
+        assert await writer.resume(progress) == after == replace(progress, position=4, mine=True)
+        assert await writer.resume(replace(progress, inode=8)) == replace(progress, inode=8)  # of another log file
         assert await writer.resume(replace(after, position=5)) == replace(after, position=5)
         other = DeliveryProgress(0, 7)  # of another worker of that name
         assert await writer.resume(other) == other
         async with target.opened(source) as second:
             with pytest.raises(Unavailable):  # it is shut out
                 await writer.write(batch, after)
-            assert await second.resume(kept) == after
-    found = await asyncio.to_thread(records, bootstrap, name)
-    assert found == [(b"orders/demo-0", b"a"), (b"orders/demo-0", b"b")]
+            assert await second.resume(progress) == after
+    actual_records = await asyncio.to_thread(records, bootstrap, name)
+    assert actual_records == [(b"orders/demo-0", b"a"), (b"orders/demo-0", b"b")]

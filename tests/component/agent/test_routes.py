@@ -38,8 +38,8 @@ def possible(tmp_path: Path) -> None:
 
 
 async def worker(keelman: Keelman, cluster: str) -> dict:
-    (found,) = await keelman.items("workers", "--cluster", cluster)
-    return found
+    (actual_worker,) = await keelman.items("workers", "--cluster", cluster)
+    return actual_worker
 
 
 @pytest.mark.usefixtures("possible")
@@ -63,8 +63,8 @@ async def test_worker_and_slots_have_them_alone_and_after_another_agent_too(tmp_
 
         await eventually(lambda: copied(1), seconds=60, what="a line is copied")
         pid = int((await worker(keelman, "wc"))["process"]["pid"])
-        for one in (pid, *slots(keelman)):
-            assert f"127.0.0.1 {ROUTE}" in hosts_of(one)
+        for slot in (pid, *slots(keelman)):
+            assert f"127.0.0.1 {ROUTE}" in hosts_of(slot)
         assert Path(HOSTS).read_text() == before
         assert all(hosts_of(keelman.pid_of(name)) == before for name in ("state", "gateway", "agent"))
 

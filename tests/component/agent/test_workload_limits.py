@@ -45,8 +45,8 @@ async def test_a_workload_whose_child_takes_too_much_memory_is_killed_and_says_s
 
 async def test_a_workload_runs_on_as_many_processors_as_it_may_use(node: Node) -> None:
     names = [f"worker/demo/{n}" for n in range(3)]
-    one = ResourceLimits(cpus=0.5)
-    node.state.assign(*(workload(name, SLEEP, limits=one) for name in names[:2]), workload(names[2], SLEEP))
+    resource_limits = ResourceLimits(cpus=0.5)
+    node.state.assign(*(workload(name, SLEEP, limits=resource_limits) for name in names[:2]), workload(names[2], SLEEP))
     node.agent(limits="watchdog")
     await eventually(lambda: all(node.state.in_state(name, "STARTING") for name in names))
     pids = [node.state.statuses[name].pid for name in names]

@@ -34,19 +34,19 @@ async def test_a_follower_gets_each_line_once_while_the_log_is_cut_and_the_agent
     await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
     folder = node.home.workload("worker/demo/0")
     log = Log(folder / "log")
-    asked = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=1_000_000, follow=True)
+    request = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=1_000_000, follow=True)
     got = b""
     for goes in (True, False):
-        async with channel(node.address) as made:
+        async with channel(node.address) as new_channel:
             parts = len(log.parts())
 
-            async def follow(made: object = made, parts: int = parts) -> bytes:
-                found = b""
-                async for message in AgentServiceStub(made).StreamLogs(asked, wait_for_ready=True):
-                    found += message.lines
-                    if len(log.parts()) > parts + 5 and found.count(b"\n") > 2000:
+            async def follow(value: object = new_channel, parts: int = parts) -> bytes:
+                result = b""
+                async for message in AgentServiceStub(value).StreamLogs(request, wait_for_ready=True):
+                    result += message.lines
+                    if len(log.parts()) > parts + 5 and result.count(b"\n") > 2000:
                         break
-                return found
+                return result
 
             got = await asyncio.wait_for(follow(), 120)
         assert got.splitlines() == [b"line %d" % n for n in range(got.count(b"\n"))]

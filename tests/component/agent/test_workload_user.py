@@ -47,7 +47,7 @@ def reachable(aside: Path) -> tuple[str, ...]:
     aside.mkdir(exist_ok=True)
     script = f"set -e; mount --bind {hidden} {aside}; mount -t tmpfs -o mode=755 none {hidden}; "
     script += "".join(
-        f"mkdir -p {one}; mount --bind {aside / one.relative_to(hidden)} {one}; " for one in shown if one.exists()
+        f"mkdir -p {path}; mount --bind {aside / path.relative_to(hidden)} {path}; " for path in shown if path.exists()
     )
     return ("unshare", "--mount", "sh", "-c", f'{script} exec "$@"', "sh")
 
@@ -57,9 +57,9 @@ async def node() -> AsyncIterator[Node]:
     # Not below pytest's own folder, which each start of pytest closes to others.
     with tempfile.TemporaryDirectory(prefix="keelman-user-") as folder:
         Path(folder).chmod(0o711)
-        async with running_node(Path(folder)) as made:
-            made.home = SharedHome(made.home.root)
-            yield made
+        async with running_node(Path(folder)) as new_running_node:
+            new_running_node.home = SharedHome(new_running_node.home.root)
+            yield new_running_node
 
 
 async def test_its_process_folder_socket_and_log_are_the_users(node: Node) -> None:
@@ -79,10 +79,10 @@ async def test_its_process_folder_socket_and_log_are_the_users(node: Node) -> No
     assert (folder / "record.json").stat().st_uid == 0
     environment = process.environ()
     assert (environment["USER"], environment["KEELMAN_CACHE"]) == ("nobody", str(node.home.root / "cache"))
-    async with channel(node.address) as made:
-        asked = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=1)
+    async with channel(node.address) as new_channel:
+        request = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=1)
         await eventually(lambda: b"line 300\n" in (folder / "log").read_bytes())
-        assert [m.lines async for m in AgentServiceStub(made).StreamLogs(asked)] == [b"line 300\n"]
+        assert [m.lines async for m in AgentServiceStub(new_channel).StreamLogs(request)] == [b"line 300\n"]
     # Adopted by the next agent, and taken away with all of its files.
     await node.end(agent, signal.SIGKILL)
     node.agent(prefix=reachable(node.folder / "aside"), workload_user="nobody", limits="watchdog")
@@ -104,8 +104,8 @@ async def test_a_worker_and_its_spark_service_run_as_that_user(bootstrap: str, n
     assert agent.poll() is None
     for name in names:
         process = psutil.Process(node.state.statuses[name].pid)
-        for one in (process, *process.children(recursive=True)):
-            assert set(one.uids()) == {NOBODY.pw_uid}, one.cmdline()
+        for child in (process, *process.children(recursive=True)):
+            assert set(child.uids()) == {NOBODY.pw_uid}, child.cmdline()
         assert (node.home.workload(name) / "settings.toml").stat().st_uid == NOBODY.pw_uid
 
 
@@ -114,7 +114,7 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
 ) -> None:
     monkeypatch.setenv("KEELMAN_CACHE", str(cache_folder()))  # filled by the set-up: nothing is fetched
     port, controller_port = free_ports(2)
-    kept = BrokerWorkload(
+    broker_workload = BrokerWorkload(
         broker_cluster="kept", kafka_cluster_id=new_cluster_id(), host="127.0.0.1", port=port,
         controller_port=controller_port, controller=True, replicas=1,
     )  # fmt: skip
@@ -122,7 +122,9 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
     node.home = Home(node.home.root)
 
     def broker(generation: int, goal: WorkloadGoal) -> Workload:
-        return Workload(name=name, uid="b", node="n1", generation=generation, goal=goal, spec=WorkloadSpec(broker=kept))
+        return Workload(
+            name=name, uid="b", node="n1", generation=generation, goal=goal, spec=WorkloadSpec(broker=broker_workload)
+        )
 
     node.state.assign(broker(1, RUNNING))
     agent = node.agent(prefix=reachable(node.folder / "aside"))
@@ -142,8 +144,10 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
     node.home = SharedHome(node.home.root, brokers_apart=True)
     node.state.assign(broker(3, RUNNING), workload(script=healthy(node), python="-u"))
     agent = node.agent(prefix=reachable(node.folder / "aside"), **users)
-    for one in (name, "worker/demo/0"):
-        await eventually(lambda one=one: agent.poll() is not None or node.state.in_state(one, "RUNNING"), seconds=240)
+    for item in (name, "worker/demo/0"):
+        await eventually(
+            lambda item=item: agent.poll() is not None or node.state.in_state(item, "RUNNING"), seconds=240
+        )
     assert agent.poll() is None
     process = psutil.Process(node.state.statuses[name].pid)
     for child in (process, *process.children(recursive=True)):

@@ -29,17 +29,17 @@ def read(cluster: BrokerCluster, topic: str, count: int) -> list[bytes | None]:
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "readers", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])
-        found: list[bytes | None] = []
+        results: list[bytes | None] = []
 
         def is_read() -> bool:
-            found.extend(one.value() for one in consumer.consume(count - len(found), 1.0) if one.error() is None)
-            return len(found) >= count
+            results.extend(item.value() for item in consumer.consume(count - len(results), 1.0) if item.error() is None)
+            return len(results) >= count
 
         until(is_read, f"{count} records of {topic} are read")
     finally:
         consumer.close()
-    commit(cluster.bootstrap, "readers", topic, len(found))
-    return found
+    commit(cluster.bootstrap, "readers", topic, len(results))
+    return results
 
 
 @pytest.mark.slow

@@ -83,7 +83,7 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
         for number, broker in enumerate(brokers):
 
             async def serves(port: int = broker.port, number: int = number) -> bool:
-                assert all(one.running for one in brokers), [one.output[-3000:] for one in brokers]
+                assert all(broker.running for broker in brokers), [broker.output[-3000:] for broker in brokers]
                 answer = await ask_broker(HOST, port, probing)
                 return answer is not None and answer.serves(number)
 
@@ -113,8 +113,8 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
                 issue(authority, keystore, IdentityKind.BROKER, key)
 
             def renewed(old: list[bytes] = before) -> list[bytes] | None:
-                found = [shown(port, own, truststore) for port, _ in listeners]
-                return found if all(a != b for a, b in zip(found, old, strict=True)) else None
+                showns = [shown(port, own, truststore) for port, _ in listeners]
+                return showns if all(a != b for a, b in zip(showns, old, strict=True)) else None
 
             before = await eventually(renewed, every=0.5, what="all listeners show the new certificates")
         assert [psutil.Process(broker.pid).children() for broker in brokers] == javas

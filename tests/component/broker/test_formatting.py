@@ -22,10 +22,10 @@ HEAD = struct.Struct(">qi")
 CHECKSUM, TIMES = slice(17, 21), slice(27, 43)
 
 
-def made(home: Path, **given: object) -> tuple[Settings, BrokerFiles]:
+def made(home: Path, **fields: object) -> tuple[Settings, BrokerFiles]:
     """A broker's home before it is formatted, with two folders of partitions."""
     folders = tuple(str(home / name) for name in ("a", "b"))
-    settings = Settings(home=home, data_folders=folders, node_id=7, voters=("7@127.0.0.1:9093",), **given)
+    settings = Settings(home=home, data_folders=folders, node_id=7, voters=("7@127.0.0.1:9093",), **fields)
     files = BrokerFiles(home)
     files.create()
     files.properties.write_text(written(server_properties(settings)), encoding="latin-1")
@@ -63,7 +63,7 @@ async def test_the_folders_are_as_kafkas_tool_leaves_them(tmp_path: Path) -> Non
 
     for name in ("data", "a", "b"):
         ours, theirs = files.root / name, by_tool.root / name
-        assert {one.name for one in ours.iterdir()} == {one.name for one in theirs.iterdir()}
+        assert {path.name for path in ours.iterdir()} == {path.name for path in theirs.iterdir()}
         assert owner_lines(ours) == owner_lines(theirs)
         snapshot = (theirs / "bootstrap.checkpoint").read_bytes()
         assert len(timeless(snapshot)) == 3, "its head, its records and its foot"

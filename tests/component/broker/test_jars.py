@@ -48,11 +48,11 @@ async def test_exactly_the_pinned_jars_are_fetched_and_checked(repository: Path,
     publish(repository, "dep", "1.0")
     app = publish(repository, "app", "1.0", needs="dep")
     told: list[str] = []
-    found = await jars(
+    actual_jars = await jars(
         Lock("app-1.0", ("org.example:app:1.0",), (app,)), cache=tmp_path / "cache", progress=told.append
     )
-    assert [p.name for p in found] == ["app-1.0.jar"]
-    assert sorted(p.name for p in found[0].parent.iterdir()) == [".complete", "app-1.0.jar"]
+    assert [p.name for p in actual_jars] == ["app-1.0.jar"]
+    assert sorted(p.name for p in actual_jars[0].parent.iterdir()) == [".complete", "app-1.0.jar"]
     assert told == ["fetching 1 jars of app-1.0", "org.example#app;1.0"]
 
 

@@ -56,17 +56,17 @@ class Late(Gateway):
 
 @pytest_asyncio.fixture(scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    async with running_system(tmp_path_factory.mktemp("system")) as made:
-        yield made
+    async with running_system(tmp_path_factory.mktemp("system")) as new_running_system:
+        yield new_running_system
 
 
 @pytest_asyncio.fixture
 async def to(system: System, tmp_path: Path) -> AsyncIterator[Any]:
     """A channel to a gateway of which the resources of CLUSTER and TOPIC are known."""
-    async with channel(system.gateway.address) as made:
-        gateway = Gateway(made)
+    async with channel(system.gateway.address) as new_channel:
+        gateway = Gateway(new_channel)
         await applied(gateway, tmp_path, CLUSTER + TOPIC)
-        yield made
+        yield new_channel
         for kind, name in ((kinds.TOPICS, "orders"), (kinds.TOPICS, "more"), (kinds.BROKER_CLUSTERS, "ext")):
             with contextlib.suppress(NotFound):
                 await gateway.act("delete", kind, name)
@@ -95,8 +95,8 @@ def with_extra(spec: Any) -> list[str]:
 async def test_what_others_own_is_not_taken_back_to_what_was_read(to: Any, tmp_path: Path) -> None:
     late = Late(to, lambda others: others.update(kinds.TOPICS, "orders", with_extra), 2)
     assert await applied(late, tmp_path, CLUSTER + TOPIC.replace("3", "6")) == ["topic/orders changed: partitions"]
-    found = await late.get(kinds.TOPICS, "orders")
-    assert (found.spec.partitions, found.spec.extra["theirs"]) == (6, 2)
+    actual_late = await late.get(kinds.TOPICS, "orders")
+    assert (actual_late.spec.partitions, actual_late.spec.extra["theirs"]) == (6, 2)
 
 
 async def test_one_that_is_changed_each_time_is_left_as_it_is(to: Any, tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ async def test_the_walk(tmp_path: Path, bootstrap: str) -> None:
                     if words[0] != "keelman":
                         subprocess.run(words, check=True)
                         continue
-                    found = await prompt.run(words[1:])
-                    assert found.out == printed, found
+                    result = await prompt.run(words[1:])
+                    assert result.out == printed, result
                     changes = "--plan" in words and not printed.startswith("4 as")
-                    assert found.code == (2 if changes else OK), found
+                    assert result.code == (2 if changes else OK), result
                     seen += 1
     assert seen == 6

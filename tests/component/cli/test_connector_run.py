@@ -83,8 +83,10 @@ async def test_a_connector_of_one_file_is_run_again_when_the_file_changes(bootst
         while line := await process.stdout.readline():
             said.append(line.decode().rstrip())
 
-    async def copied(*wanted: bytes) -> bool:
-        return [one.value for one in await last_records({"bootstrap.servers": bootstrap}, "words", 10)] == [*wanted]
+    async def copied(*data: bytes) -> bool:
+        return [
+            last_record.value for last_record in await last_records({"bootstrap.servers": bootstrap}, "words", 10)
+        ] == [*data]
 
     listening = asyncio.ensure_future(listen())
     try:

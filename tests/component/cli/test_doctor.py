@@ -25,11 +25,11 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
         async with commands(home) as prompt:
 
             async def looked() -> dict[tuple[str, str], str]:
-                found = await prompt.run(["doctor", "-o", "json"])
-                told = json.loads(found.out)["findings"]
-                assert found.code == (FAILED if told else OK), found
-                assert all(one["remedy"] for one in told)
-                return {(one["check"], one["subject"]): one["problem"] for one in told}
+                result = await prompt.run(["doctor", "-o", "json"])
+                told = json.loads(result.out)["findings"]
+                assert result.code == (FAILED if told else OK), result
+                assert all(entry["remedy"] for entry in told)
+                return {(entry["check"], entry["subject"]): entry["problem"] for entry in told}
 
             # The nodes of this system say that they are of version "test".
             assert set(await looked()) == {("versions", f"node/{node}") for node in system.nodes}
@@ -44,9 +44,9 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
                 told = await looked()
                 return told if {"network", "topics"} <= {check for check, _ in told} else None
 
-            found = await eventually(all_of_it, what="brokers have been looked at", seconds=60)
-            assert "127.0.0.1:1" in found["network", "broker-cluster/away"]
-            assert "has 3 partitions" in found["topics", f"worker-cluster/{name}"]
+            result = await eventually(all_of_it, what="brokers have been looked at", seconds=60)
+            assert "127.0.0.1:1" in result["network", "broker-cluster/away"]
+            assert "has 3 partitions" in result["topics", f"worker-cluster/{name}"]
             text = (await prompt.run(["doctor"])).out
             assert f"config topic {name}.connect-configs has cleanup.policy=delete" in text
             assert text.splitlines()[-1].startswith(

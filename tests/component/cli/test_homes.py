@@ -27,8 +27,8 @@ NOBODY_SPECIAL = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if
 def worker(home: Path) -> list[str]:
     topics = {f"{kind}.storage.topic": f"homes-{kind}" for kind in ("config", "offset", "status")}
     (port,) = free_ports(1)
-    given = {"bootstrap.servers": "127.0.0.1:1", "group.id": "homes", "listeners": f"http://127.0.0.1:{port}"}
-    return ["worker", "run", properties(home.parent / "w.properties", {**given, **STRINGS, **topics})]
+    fields = {"bootstrap.servers": "127.0.0.1:1", "group.id": "homes", "listeners": f"http://127.0.0.1:{port}"}
+    return ["worker", "run", properties(home.parent / "w.properties", {**fields, **STRINGS, **topics})]
 
 
 def spark(home: Path) -> list[str]:
@@ -78,13 +78,13 @@ async def test_a_folder_that_cannot_be_written_is_told_at_the_start(
     blocked.parent.mkdir(exist_ok=True)
     if way == "closed":
         blocked.mkdir(mode=0o555)
-        why = "Permission denied"
+        reason = "Permission denied"
     else:
         blocked.write_text("")
-        why = f"{blocked} is a file"
+        reason = f"{blocked} is a file"
     code, output = await ended(command(home), home)
     assert code in (1, 2)
-    told = re.findall(rf"{setting}: '({blocked}\S*)' is not legal: a writable folder \({why}\)", output)
+    told = re.findall(rf"{setting}: '({blocked}\S*)' is not legal: a writable folder \({reason}\)", output)
     assert len(told) == 1, output
     assert "Traceback" not in output
     assert "spark_ended" not in output

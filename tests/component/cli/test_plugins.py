@@ -23,22 +23,22 @@ async def prompt(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Comm
     folder = tmp_path_factory.mktemp("home")
     async with running_system(tmp_path_factory.mktemp("system")) as system:
         write_home(system, folder)
-        async with commands(folder) as made:
-            yield made
+        async with commands(folder) as new_commands:
+            yield new_commands
 
 
 async def run(prompt: Commands, *words: object, code: int = OK) -> Ran:
-    found = await prompt.run([str(word) for word in words])
-    assert found.code == code, found
-    return found
+    result = await prompt.run([str(word) for word in words])
+    assert result.code == code, result
+    return result
 
 
 async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
     file, copy = tmp_path / "acme-weather-1.2-plugin.jar", tmp_path / "copy.jar"
     file.write_bytes(jar(3 << 20))
-    made = await run(prompt, "create", "plugin", file, "--label", "team=blue", "--description", "the sky")
-    assert made.out == "plugin/acme-weather:1.2\n"
-    assert f"{file.name}: 100% of 3.0 MiB, being looked into" in made.err, made.err
+    result = await run(prompt, "create", "plugin", file, "--label", "team=blue", "--description", "the sky")
+    assert result.out == "plugin/acme-weather:1.2\n"
+    assert f"{file.name}: 100% of 3.0 MiB, being looked into" in result.err, result.err
     assert (await run(prompt, "create", "pl", file)).out == "plugin/acme-weather:1.2\n"  # the same again
 
     other = tmp_path / "other.jar"
@@ -56,7 +56,7 @@ async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
     assert "team=blue" in wide
     assert "com.acme.WeatherSource" in wide
     items = json.loads((await run(prompt, "get", "plugins", "-o", "json")).out)["items"]
-    assert [one["version"] for one in items] == ["1.10", "1.2"]
+    assert [item["version"] for item in items] == ["1.10", "1.2"]
     assert (
         await run(prompt, "get", "plugins", "-o", "name")
     ).out == "plugin/acme-weather:1.10\nplugin/acme-weather:1.2\n"
@@ -92,8 +92,8 @@ async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
 async def test_what_is_refused(prompt: Commands, tmp_path: Path) -> None:
     (tmp_path / "text.jar").write_text("hello")
     assert "is no zip, jar, wheel" in (await run(prompt, "create", "plugin", tmp_path / "text.jar", code=USAGE)).err
-    kept = await run(prompt, "create", "plugin", tmp_path / "text.jar", "--any-file")
-    assert "note: plugin file refused (kind)" in kept.err
+    stored = await run(prompt, "create", "plugin", tmp_path / "text.jar", "--any-file")
+    assert "note: plugin file refused (kind)" in stored.err
     assert "OTHER" in (await run(prompt, "get", "plugins", "-o", "yaml")).out
     assert "a file that can be read" in (await run(prompt, "create", "plugin", tmp_path / "none.jar", code=USAGE)).err
     wrong = await run(prompt, "create", "plugin", tmp_path / "text.jar", "--count", "2", code=USAGE)

@@ -31,17 +31,19 @@ async def prompt(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> As
                 external = ExternalBrokers(bootstrap_servers=servers)
                 await Gateway(to).create(kinds.BROKER_CLUSTERS, name, BrokerClusterSpec(external=external))
         write_home(system, folder)
-        async with commands(folder) as made:
-            yield made
+        async with commands(folder) as new_commands:
+            yield new_commands
 
 
 async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> None:
-    made = await prompt.ran(f"create topic {name} --partitions 2 --config retention.ms=60000 --label team=blue --wait")
-    assert made.out == f"topic/{name}\n"
-    assert "SUCCEEDED" in made.err
-    found = json.loads((await prompt.ran(f"get topic {name} -o json")).out)
-    assert found["status"]["state"] == "TOPIC_STATE_PRESENT"
-    assert found["status"]["brokers"]["config"] == {"retention.ms": "60000"}
+    result = await prompt.ran(
+        f"create topic {name} --partitions 2 --config retention.ms=60000 --label team=blue --wait"
+    )
+    assert result.out == f"topic/{name}\n"
+    assert "SUCCEEDED" in result.err
+    tree = json.loads((await prompt.ran(f"get topic {name} -o json")).out)
+    assert tree["status"]["state"] == "TOPIC_STATE_PRESENT"
+    assert tree["status"]["brokers"]["config"] == {"retention.ms": "60000"}
 
     producer = Producer({"bootstrap.servers": bootstrap})
     for text in ("one", "two"):
@@ -109,8 +111,8 @@ async def test_what_goes_wrong_says_so(prompt: Commands, bootstrap: str, name: s
     assert "did you mean 'retention.ms'" in (await prompt.ran(f"create topic {name} --set retntion.ms=1", USAGE)).err
     await prompt.ran(f"create topic {name} --no-apply --broker-cluster away")
     assert f"is used by topics {name}" in (await prompt.ran("delete broker-cluster away --yes", CONFLICT)).err
-    asked = (await prompt.ran(f"apply topic {name}")).out
-    operation = asked.rsplit("/", 1)[1].strip()
+    out = (await prompt.ran(f"apply topic {name}")).out
+    operation = out.rsplit("/", 1)[1].strip()
     assert "has not ended" in (await prompt.ran(f"apply topic {name}", CONFLICT)).err
     told = await prompt.ran(f"cancel operation {operation} --reason enough --wait")
     assert told.out == f"operation/{operation} CANCELED\n"
@@ -123,8 +125,8 @@ async def test_what_goes_wrong_says_so(prompt: Commands, bootstrap: str, name: s
 
 async def test_definitions_are_kept_while_their_cluster_is_down(prompt: Commands, name: str) -> None:
     await prompt.ran("create worker-cluster resting")
-    made = f"create definition {name} --cluster resting --set connector.class=C --set tasks.max=1 --label team=blue"
-    assert (await prompt.ran(made)).out == f"definition/{name}\n"
+    text = f"create definition {name} --cluster resting --set connector.class=C --set tasks.max=1 --label team=blue"
+    assert (await prompt.ran(text)).out == f"definition/{name}\n"
     row = (await prompt.ran("get definitions --cluster resting -l team=blue")).out.splitlines()[1].split()
     assert row[:5] == [name, "ABSENT", "ABSENT", "resting", name]
     assert "start it first" in (await prompt.ran(f"apply definition {name}", CONFLICT)).err
@@ -133,8 +135,8 @@ async def test_definitions_are_kept_while_their_cluster_is_down(prompt: Commands
     )
     assert "--unset: connector.class is also given with --set" in changed.err
     assert f"`keelman apply definition {name}`" in (await prompt.ran(f"update df {name} --set tasks.max=3")).out
-    found = json.loads((await prompt.ran(f"get definition {name} -o json")).out)
-    assert found["spec"]["config"] == {"connector.class": "C", "tasks.max": "3"}
+    tree = json.loads((await prompt.ran(f"get definition {name} -o json")).out)
+    assert tree["spec"]["config"] == {"connector.class": "C", "tasks.max": "3"}
     assert "# definition" in (await prompt.ran(f"describe definition {name}")).out
     assert "only together with --apply" in (await prompt.ran(f"update df {name} --set x=1 --wait", USAGE)).err
     assert (

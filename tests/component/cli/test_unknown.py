@@ -69,7 +69,7 @@ async def test_an_unknown_name_is_said_to_be_none(tmp_path: Path) -> None:
             await gateway.create(kinds.WORKER_CLUSTERS, name, WorkerClusterSpec(broker_cluster="outside", count=1))
         write_home(system, tmp_path)
         async with commands(tmp_path) as prompt:
-            found = {command: await prompt.run(command.split()) for command in (*CLUSTER, *OTHERS)}
-    wanted = {**dict.fromkeys(CLUSTER, "no worker cluster is named 'nosuch': those there are: demo, other"), **OTHERS}
-    wrong = {name: ran for name, ran in found.items() if ran.code != NOT_FOUND or wanted[name] not in ran.err}
+            answer = {command: await prompt.run(command.split()) for command in (*CLUSTER, *OTHERS)}
+    expected = {**dict.fromkeys(CLUSTER, "no worker cluster is named 'nosuch': those there are: demo, other"), **OTHERS}
+    wrong = {name: ran for name, ran in answer.items() if ran.code != NOT_FOUND or expected[name] not in ran.err}
     assert wrong == {}

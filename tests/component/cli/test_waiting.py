@@ -23,13 +23,13 @@ MAX_SECONDS = 60.0
 
 @pytest_asyncio.fixture(scope="module")
 async def keelman(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Keelman]:
-    found = Keelman(tmp_path_factory.mktemp("home"))
+    actual_keelman = Keelman(tmp_path_factory.mktemp("home"))
     try:
-        await found.ok("up", "--detach", "--no-broker", "--free-ports")
-        await found.ok("create", "bc", "ext", "--bootstrap-servers", "127.0.0.1:1")
-        yield found
+        await actual_keelman.ok("up", "--detach", "--no-broker", "--free-ports")
+        await actual_keelman.ok("create", "bc", "ext", "--bootstrap-servers", "127.0.0.1:1")
+        yield actual_keelman
     finally:
-        await found.cleaned()
+        await actual_keelman.cleaned()
 
 
 async def fails(keelman: Keelman, *words: str, most: float = MAX_SECONDS) -> str:
@@ -41,18 +41,18 @@ async def fails(keelman: Keelman, *words: str, most: float = MAX_SECONDS) -> str
 
 
 async def test_a_worker_that_refuses_its_properties_ends_the_wait(keelman: Keelman) -> None:
-    given = ("--set", f"rest.extension.classes={EXTENSION}", "--set", "keelman.jaas.file=/not/here")
-    why = "keelman.jaas.file: '/not/here' cannot be read"
-    new = ("create", "wc", "guarded", "--broker-cluster", "ext", "--count", "1", *given, "--start")
+    values = ("--set", f"rest.extension.classes={EXTENSION}", "--set", "keelman.jaas.file=/not/here")
+    reason = "keelman.jaas.file: '/not/here' cannot be read"
+    new = ("create", "wc", "guarded", "--broker-cluster", "ext", "--count", "1", *values, "--start")
     said = await fails(keelman, *new)
     assert "worker-cluster/guarded does not come up" in said
-    assert why in said
-    assert why in await fails(keelman, "start", "wc", "guarded")
-    assert why in await fails(keelman, "restart", "worker", "guarded/0")
-    assert why in (await keelman.item("wc", "guarded"))["status"]["message"]
+    assert reason in said
+    assert reason in await fails(keelman, "start", "wc", "guarded")
+    assert reason in await fails(keelman, "restart", "worker", "guarded/0")
+    assert reason in (await keelman.item("wc", "guarded"))["status"]["message"]
     ran = await keelman.run("create", "connector", "guarded/x", "--set", "connector.class=x", "--wait")
     assert ran.code
-    assert why in ran.err
+    assert reason in ran.err
 
 
 async def test_a_port_that_another_has_ends_the_wait(keelman: Keelman) -> None:
@@ -70,8 +70,8 @@ async def test_a_java_worker_with_a_wrong_keystore_ends_the_wait(
     keys = Authority().issue("worker", "127.0.0.1").write_pkcs12(tmp_path / "keys.p12")
     await keelman.ok("create", "bc", "kafka", "--bootstrap-servers", bootstrap)
     store = "listeners.https.ssl.keystore."
-    given = {"location": str(keys), "type": "PKCS12", "password": "wrong"}
-    words = [word for key, value in given.items() for word in ("--set", f"{store}{key}={value}")]
+    fields = {"location": str(keys), "type": "PKCS12", "password": "wrong"}
+    words = [word for key, value in fields.items() for word in ("--set", f"{store}{key}={value}")]
     new = ("create", "wc", "java", "--broker-cluster", "kafka", "--count", "1", "--engine", "kafka-connect", "--https")
     await keelman.ok(*new, *words)
     said = await fails(keelman, "start", "wc", "java", most=2 * MAX_SECONDS)  # it is Java that says it

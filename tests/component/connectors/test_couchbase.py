@@ -33,8 +33,8 @@ VBUCKETS = 8
 @pytest.fixture
 def server() -> Iterator[CouchbaseServer]:
     """Eight vbuckets on two nodes."""
-    with couchbase_server(vbuckets=VBUCKETS, nodes=2) as found:
-        yield found
+    with couchbase_server(vbuckets=VBUCKETS, nodes=2) as actual_couchbase_server:
+        yield actual_couchbase_server
 
 
 @pytest.fixture
@@ -52,8 +52,10 @@ def running(runs: Callable[..., Run], bootstrap: str, config: dict[str, str]) ->
 
 def assert_at_the_end(bootstrap: str, name: str, server: CouchbaseServer) -> None:
     """The committed offsets are those of the last changes."""
-    found = committed_offsets(bootstrap, OFFSET_TOPIC, name)
-    offsets = {int(json.loads(key)[1]["partition"]): json.loads(value)["bySeqno"] for key, value in found}
+    actual_committed_offsets = committed_offsets(bootstrap, OFFSET_TOPIC, name)
+    offsets = {
+        int(json.loads(key)[1]["partition"]): json.loads(value)["bySeqno"] for key, value in actual_committed_offsets
+    }
     assert offsets == {number: history.high for number, history in server.vbuckets.items() if history.high}
 
 
@@ -146,12 +148,12 @@ def test_a_rollback_in_the_middle_of_a_snapshot(
         server.put(f"doc-{n}", {"n": n}, vbucket=1)
     last = {*range(150), *range(300, 320)}
     until(lambda: last <= numbers(bootstrap, name).keys(), "the last history is copied")
-    found = run.drain()
+    result = run.drain()
     taken, copied = set(range(150)), numbers(bootstrap, name)
     assert all(copied[n] == 1 for n in last - taken)
     assert max(copied.values()) == 2
     assert copied.keys() <= {*range(200), *range(300, 320)}
-    assert found.progress.rollbacks == 1
+    assert result.progress.rollbacks == 1
     assert_at_the_end(bootstrap, name, server)
 
 
@@ -274,7 +276,7 @@ def test_the_connector_of_2016(bootstrap: str, name: str, server: CouchbaseServe
     run = running(runs, bootstrap, first(name, server))
     run.until_records(2)
     run.drain()
-    found = {m.key(): json.loads(m.value()) for m in messages(bootstrap, f"{name}-travel")}
-    assert found[b"doc-1"]["schema"]["name"] == "couchbaseschema"
-    assert found[b"doc-1"]["payload"] == {"bucket": "travel", "document": "doc-1", "body": '{"n": 1}'}
-    assert found[b"doc-2"]["payload"]["body"] == "no JSON"
+    trees = {m.key(): json.loads(m.value()) for m in messages(bootstrap, f"{name}-travel")}
+    assert trees[b"doc-1"]["schema"]["name"] == "couchbaseschema"
+    assert trees[b"doc-1"]["payload"] == {"bucket": "travel", "document": "doc-1", "body": '{"n": 1}'}
+    assert trees[b"doc-2"]["payload"]["body"] == "no JSON"

@@ -23,8 +23,8 @@ VBUCKETS = 4
 @pytest.fixture
 def server() -> Iterator[CouchbaseServer]:
     """Two nodes, of which the first is the seed."""
-    with couchbase_server(vbuckets=VBUCKETS, nodes=2) as found:
-        yield found
+    with couchbase_server(vbuckets=VBUCKETS, nodes=2) as actual_couchbase_server:
+        yield actual_couchbase_server
 
 
 def said(runs: Callable[..., Run], bootstrap: str, config: dict[str, str]) -> str:
@@ -56,9 +56,9 @@ def test_what_cannot_be_is_said_at_once(  # noqa: PLR0917  fixtures
 
 
 def test_tasks_as_the_official_connector_makes_them(server: CouchbaseServer) -> None:
-    given = {key: text for key, text in official("c", server).items() if key != "couchbase.partitions"}
-    made = CouchbaseSource.task_configs(given, 3)
-    assert [{key: text for key, text in one.items() if key not in given} for one in made] == [
+    texts = {key: text for key, text in official("c", server).items() if key != "couchbase.partitions"}
+    task_configs = CouchbaseSource.task_configs(texts, 3)
+    assert [{key: text for key, text in task_config.items() if key not in texts} for task_config in task_configs] == [
         {"couchbase.partitions": run, "couchbase.maybe.task.id": f"maybe-{n}", "couchbase.cluster.uuid": "c1" * 16}
         for n, run in enumerate(("0;1", "2", "3"))
     ]
@@ -113,10 +113,10 @@ class Secured:
     folder: Path
     server: CouchbaseServer
 
-    def config(self, given: dict[str, str], trusted: str = "trusted.pem") -> dict[str, str]:
+    def config(self, fields: dict[str, str], trusted: str = "trusted.pem") -> dict[str, str]:
         """With TLS."""
         trust = str(self.folder / trusted)
-        return {**given, "couchbase.enable.tls": "true", "couchbase.trust.certificate.path": trust}
+        return {**fields, "couchbase.enable.tls": "true", "couchbase.trust.certificate.path": trust}
 
 
 @pytest.fixture(params=[False, True], ids=["password", "certificate"])
@@ -154,10 +154,10 @@ def test_over_tls_with_a_password(bootstrap: str, name: str, runs: Callable[...,
     assert numbers(bootstrap, name) == Counter([1])
 
 
-def with_store(secured: Secured, given: dict[str, str], store: str) -> dict[str, str]:
+def with_store(secured: Secured, fields: dict[str, str], store: str) -> dict[str, str]:
     """With a client's certificate; the password that is asked for must not be used."""
     more = {"couchbase.client.certificate.path": str(secured.folder / store)}
-    return {**secured.config(given), **more, "couchbase.client.certificate.password": STORE_PASSWORD}
+    return {**secured.config(fields), **more, "couchbase.client.certificate.password": STORE_PASSWORD}
 
 
 @CERTIFICATE
@@ -185,8 +185,8 @@ def test_a_clients_certificate_for_the_connector_of_2016(
 def test_a_clients_certificate_that_is_not_trusted_or_none(
     bootstrap: str, name: str, runs: Callable[..., Run], secured: Secured
 ) -> None:
-    given = official(name, secured.server)
-    assert secured.server.seeds in said(runs, bootstrap, with_store(secured, given, "stranger.p12"))
-    text = said(runs, bootstrap, with_store(secured, given, "absent.p12"))
+    official_given = official(name, secured.server)
+    assert secured.server.seeds in said(runs, bootstrap, with_store(secured, official_given, "stranger.p12"))
+    text = said(runs, bootstrap, with_store(secured, official_given, "absent.p12"))
     assert "couchbase.client.certificate.path" in text
     assert "absent.p12" in text

@@ -52,7 +52,7 @@ async def test_without_flow_control_a_server_sends_no_more_than_our_own_window(
         async with ours(server, window=0, takes=False) as mine:
 
             def sent() -> int:
-                (session,) = [one for one in server.sessions() if one.flags >= 0]
+                (session,) = [session for session in server.sessions() if session.flags >= 0]
                 return session.unacknowledged
 
             await eventually(lambda: sent() >= 4096, seconds=60)
@@ -67,16 +67,16 @@ async def test_without_flow_control_a_server_sends_no_more_than_our_own_window(
 
 
 @pytest.mark.parametrize(
-    ("asked", "status"),
+    ("opcode", "status"),
     [
         *((Opcode.FAILOVER_LOG, status) for status in (0x07, 0x08, 0x25, 0x85, 0x86)),
         *((Opcode.STREAM_REQUEST, status) for status in (0x08, 0x0D, 0x25, 0x82, 0x85, 0x86)),
     ],
 )
-async def test_what_is_refused_for_now_at_a_start_is_asked_for_again(asked: Opcode, status: int) -> None:
+async def test_what_is_refused_for_now_at_a_start_is_asked_for_again(opcode: Opcode, status: int) -> None:
     """While vbuckets are moved or warmed up."""
     with couchbase_server(vbuckets=2) as server:
-        server.refuse(asked, status, vbucket=1)
+        server.refuse(opcode, status, vbucket=1)
         server.put("doc", {}, vbucket=1)
         async with ours(server) as mine:
             await eventually(lambda: mine.keys == ["doc"], seconds=60)
@@ -135,7 +135,7 @@ async def test_framing_extras_count_for_the_flow_control() -> None:
         async with ours(server, window=1024) as mine:
             await asyncio.to_thread(lambda: [server.put(f"doc-{n}", {}) for n in range(400)])
             await eventually(lambda: len(mine.seen) == 400, seconds=60)
-            (session,) = [one for one in server.sessions() if one.flags >= 0]
+            (session,) = [session for session in server.sessions() if session.flags >= 0]
             assert 0 <= session.unacknowledged < 1024
 
 
@@ -150,7 +150,7 @@ async def test_later_forms_of_snapshots(version: int) -> None:
             await asyncio.to_thread(server.cut)
             await asyncio.to_thread(server.put, "doc-3", {})
             await eventually(lambda: len(mine.seen) == 4, seconds=60)
-            assert [one[3:] for one in server.asked] == [(0, 0), (3, 3)]
+            assert [item[3:] for item in server.asked] == [(0, 0), (3, 3)]
             assert mine.changes.rollbacks == 0
 
 

@@ -19,7 +19,7 @@ async def test_a_window_that_is_full_stops_the_server_and_acknowledgements_open_
             for n in range(300):
                 await asyncio.to_thread(server.put, f"doc-{n}", {"pad": "x" * 100})
             await eventually(lambda: len(mine.seen) == 300, seconds=60)
-            (session,) = [one for one in server.sessions() if one.flags >= 0]
+            (session,) = [session for session in server.sessions() if session.flags >= 0]
             assert len(session.acknowledged) > 5
             assert 0 <= session.unacknowledged < 4096
 
@@ -30,24 +30,24 @@ async def test_a_server_that_falls_silent_is_left_after_two_intervals() -> None:
         async with ours(server, noop_seconds=1.0) as mine:
             await asyncio.to_thread(server.put, "first", {"n": 1})
             await eventually(lambda: len(mine.seen) == 1, seconds=60)
-            silent = [one for one in server.sessions() if one.flags >= 0]
+            silent = [session for session in server.sessions() if session.flags >= 0]
             await asyncio.to_thread(server.silence)
             begun = time.monotonic()
             await asyncio.to_thread(server.put, "second", {"n": 2})
             await eventually(lambda: len(mine.seen) == 2, seconds=60)
             assert time.monotonic() - begun >= 1.0
             assert not set(silent) & set(server.sessions())
-            assert [one[5] for one in mine.seen] == ["_default._default.first", "_default._default.second"]
+            assert [item[5] for item in mine.seen] == ["_default._default.first", "_default._default.second"]
 
 
 async def test_a_server_that_has_nothing_to_say_is_kept() -> None:
     with couchbase_server(vbuckets=4) as server:
         async with ours(server, noop_seconds=0.5) as mine:
             await eventually(lambda: server.noops >= 5, seconds=60)
-            (session,) = [one for one in server.sessions() if one.flags >= 0]
+            (session,) = [session for session in server.sessions() if session.flags >= 0]
             await asyncio.to_thread(server.put, "doc", {"n": 1})
             await eventually(lambda: len(mine.seen) == 1, seconds=60)
-            assert [one for one in server.sessions() if one.flags >= 0] == [session]
+            assert [session for session in server.sessions() if session.flags >= 0] == [session]
 
 
 async def test_what_came_before_something_wrong_is_kept() -> None:
@@ -59,4 +59,4 @@ async def test_what_came_before_something_wrong_is_kept() -> None:
             await asyncio.to_thread(server.put_and_garble, "second", {"n": 2})
             await asyncio.to_thread(server.put, "third", {"n": 3})
             await eventually(lambda: len(mine.seen) == 3, seconds=60)
-            assert [one[2] for one in mine.seen] == [1, 2, 3]
+            assert [item[2] for item in mine.seen] == [1, 2, 3]

@@ -20,10 +20,10 @@ GONE = "requested collections are gone"
 @pytest.fixture
 def server() -> Iterator[CouchbaseServer]:
     """With two collections in a scope."""
-    with couchbase_server(vbuckets=2) as found:
-        found.create_scope("inventory")
-        found.create_collection("inventory", "airline", "hotel")
-        yield found
+    with couchbase_server(vbuckets=2) as actual_couchbase_server:
+        actual_couchbase_server.create_scope("inventory")
+        actual_couchbase_server.create_collection("inventory", "airline", "hotel")
+        yield actual_couchbase_server
 
 
 def put(server: CouchbaseServer, *keys: str) -> None:

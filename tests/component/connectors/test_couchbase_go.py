@@ -35,10 +35,10 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of both, built."""
     folder = tmp_path_factory.mktemp("go")
     command = [GO, "build", "-mod=readonly", "-o", f"{folder}/", "./..."]
-    made = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
-    if made.returncode and "dial tcp" in made.stderr:
+    result = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    if result.returncode and "dial tcp" in result.stderr:
         pytest.skip("the modules cannot be fetched here")
-    assert not made.returncode, made.stderr
+    assert not result.returncode, result.stderr
     return folder
 
 
@@ -75,37 +75,37 @@ def stored(server: CouchbaseServer, *, expirations: bool) -> Seen:
     """What a client sees from the beginning; without `expirations` those are deletions for it. Neither asks for
     extended attributes."""
     kinds = {MUTATION: "mutation", DELETION: "deletion", EXPIRATION: "expiration" if expirations else "deletion"}
-    found: Seen = {}
+    answer: Seen = {}
     for number, history in server.vbuckets.items():
-        for one in history.since(0, server.collections.ids):
-            if one.kind not in kinds:
+        for item in history.since(0, server.collections.ids):
+            if item.kind not in kinds:
                 continue
-            value = uncompressed(one.value) if one.datatype & SNAPPY else one.value
-            if one.datatype & XATTRS:
+            value = uncompressed(item.value) if item.datatype & SNAPPY else item.value
+            if item.datatype & XATTRS:
                 value = value[4 + int.from_bytes(value[:4]) :]
-            row = kinds[one.kind], one.seqno, one.revision, one.cas, one.collection, one.key, value
-            found.setdefault(number, []).append(row)
-    return found
+            row = kinds[item.kind], item.seqno, item.revision, item.cas, item.collection, item.key, value
+            answer.setdefault(number, []).append(row)
+    return answer
 
 
 ALL: list[Scenario] = [everything, durable, attributes, much, dropped, purged]
 
 
-@pytest.mark.parametrize("scenario", ALL, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("scenario", ALL, ids=lambda value: value.__name__)
 @pytest.mark.parametrize("program", ["gocbcore", "gomemcached"])
 async def test_a_go_client_sees_what_the_server_has(programs: Path, program: str, scenario: Scenario) -> None:
     with couchbase_server(vbuckets=8) as server:
         server.put("first", {"n": 0})
         scenario(server)
         async with streaming(server, programs / program) as client:
-            wanted = stored(server, expirations=program == "gocbcore")
-            await eventually(lambda: client.count >= sum(map(len, wanted.values())), seconds=90)
-            assert client.seen == wanted
+            expected = stored(server, expirations=program == "gocbcore")
+            await eventually(lambda: client.count >= sum(map(len, expected.values())), seconds=90)
+            assert client.seen == expected
             if scenario is much:
-                assert sum(sum(one.acknowledged) for one in server.sessions()) > 1 << 20
+                assert sum(sum(session.acknowledged) for session in server.sessions()) > 1 << 20
 
 
-@pytest.mark.parametrize("scenario", [everything, durable, much], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("scenario", [everything, durable, much], ids=lambda value: value.__name__)
 @pytest.mark.parametrize("program", ["gocbcore", "gomemcached"])
 async def test_a_go_client_sees_what_happens_while_it_follows(programs: Path, program: str, scenario: Scenario) -> None:
     with couchbase_server(vbuckets=8) as server:
@@ -114,10 +114,10 @@ async def test_a_go_client_sees_what_happens_while_it_follows(programs: Path, pr
             kinds = (MUTATION, DELETION, EXPIRATION)
             await eventually(lambda: client.count == 1, seconds=90)
             await asyncio.to_thread(scenario, server)
-            items = [one for history in server.vbuckets.values() for one in history.items if one.kind in kinds]
+            items = [item for history in server.vbuckets.values() for item in history.items if item.kind in kinds]
             await eventually(lambda: client.count >= len(items), seconds=90)
-            seen = [(one[1], one[3], one[5]) for rows in client.seen.values() for one in rows]
-            assert sorted(seen) == sorted((one.seqno, one.cas, one.key) for one in items)
+            seen = [(row[1], row[3], row[5]) for rows in client.seen.values() for row in rows]
+            assert sorted(seen) == sorted((item.seqno, item.cas, item.key) for item in items)
 
 
 async def test_gocbcore_hears_of_collections(programs: Path) -> None:
@@ -127,7 +127,7 @@ async def test_gocbcore_hears_of_collections(programs: Path) -> None:
             await eventually(lambda: client.count >= 5, seconds=90)
             inventory, old = 8, 13
             told = [line.split() for line in client.other if line.startswith(("scope", "collection", "drop"))]
-            assert [(one[0], int(one[3]), one[4:]) for one in told] == [
+            assert [(item[0], int(item[3]), item[4:]) for item in told] == [
                 ("scope", inventory, ["inventory"]),
                 *[("collection", at, [each]) for at, each in ((9, "airline"), (10, "hotel"), (11, "route"))],
                 ("dropped", 9, []),

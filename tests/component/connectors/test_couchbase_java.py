@@ -62,7 +62,7 @@ def java(
 
 def by_vbucket(seen: Seen) -> dict[int, Seen]:
     """The changes of each vbucket in their order."""
-    return {number: [one for one in seen if one[1] == number] for number in sorted({one[1] for one in seen})}
+    return {number: [item for item in seen if item[1] == number] for number in sorted({item[1] for item in seen})}
 
 
 def rolled_back(server: CouchbaseServer) -> None:
@@ -80,8 +80,8 @@ SLOW: list[Scenario] = [
 
 @pytest.mark.parametrize(
     "scenario",
-    [*QUICK, *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)],
-    ids=lambda one: one.__name__,
+    [*QUICK, *(pytest.param(item, marks=pytest.mark.slow) for item in SLOW)],
+    ids=lambda value: value.__name__,
 )
 async def test_both_clients_see_the_same(classes: list[Path], scenario: Scenario) -> None:
     with couchbase_server(vbuckets=8, nodes=2) as server:
@@ -100,7 +100,7 @@ async def same(theirs: Official, mine: Ours) -> None:
 
 def _stored(server: CouchbaseServer) -> int:
     """How many changes of documents a client sees that was there from the beginning."""
-    return sum(one.kind in KINDS for history in server.vbuckets.values() for one in history.items)
+    return sum(item.kind in KINDS for history in server.vbuckets.values() for item in history.items)
 
 
 BEFORE: list[Scenario] = [
@@ -110,21 +110,21 @@ BEFORE: list[Scenario] = [
 
 @pytest.mark.slow
 @pytest.mark.parametrize("compression", ["ENABLED", "DISABLED", "FORCED"])
-@pytest.mark.parametrize("scenario", BEFORE, ids=lambda one: one.__name__)
+@pytest.mark.parametrize("scenario", BEFORE, ids=lambda value: value.__name__)
 async def test_both_clients_see_what_the_server_has(classes: list[Path], scenario: Scenario, compression: str) -> None:
     """Of what was there before them: each document's last change, of collections that there are."""
     with couchbase_server(vbuckets=8, nodes=2) as server:
         scenario(server)
         async with java(server, classes, compression=compression) as theirs, ours(server) as mine:
             there = [
-                one
+                item
                 for history in server.vbuckets.values()
-                for one in history.since(0, server.collections.ids)
-                if one.kind in (MUTATION, DELETION, EXPIRATION)
+                for item in history.since(0, server.collections.ids)
+                if item.kind in (MUTATION, DELETION, EXPIRATION)
             ]
             await eventually(lambda: len(mine.seen) == len(there), seconds=60)
             await same(theirs, mine)
-            assert sorted(one[4] for one in mine.seen) == sorted(one.cas for one in there)
+            assert sorted(item[4] for item in mine.seen) == sorted(item.cas for item in there)
             if scenario is changes.dropped:
                 told = [sum(line.startswith(f"{word} ") for line in theirs.other) for word in
                         ("scope", "collection", "dropped", "dropped-scope")]  # fmt: skip
@@ -207,11 +207,11 @@ async def test_both_clients_live_with_a_small_window_a_slow_server_and_noops(cla
             await asyncio.to_thread(lambda: [server.put(f"doc-{n}", {"n": n}) for n in range(300)])
             await eventually(lambda: len(mine.seen) == 300, seconds=60)
             await same(theirs, mine)
-            streaming = [one for one in server.sessions() if one.flags >= 0]
-            assert [len(one.acknowledged) > 5 for one in streaming] == [True, True]
+            streaming = [session for session in server.sessions() if session.flags >= 0]
+            assert [len(item.acknowledged) > 5 for item in streaming] == [True, True]
             noops = server.noops
             await eventually(lambda: server.noops >= noops + 6, seconds=60)
-            assert [one for one in server.sessions() if one.flags >= 0] == streaming
+            assert [session for session in server.sessions() if session.flags >= 0] == streaming
 
 
 @pytest.mark.slow
@@ -228,7 +228,9 @@ async def test_both_clients_go_back_where_deletions_were_purged(classes: list[Pa
             await asyncio.to_thread(server.revive, 0)
             await eventually(lambda: len(mine.seen) == (3 if ignores else 4), seconds=60)
             await same(theirs, mine)
-            assert [one for one in theirs.other if one.startswith("rollback")] == ([] if ignores else ["rollback 0 0"])
+            assert [item for item in theirs.other if item.startswith("rollback")] == (
+                [] if ignores else ["rollback 0 0"]
+            )
 
 
 async def test_both_clients_roll_back_to_the_same(classes: list[Path]) -> None:
@@ -241,7 +243,10 @@ async def test_both_clients_roll_back_to_the_same(classes: list[Path]) -> None:
             await asyncio.to_thread(server.put, "new", {"n": 9}, vbucket=2)
             await eventually(lambda: len(mine.seen) == 12 + 1 + 6, seconds=60)
             await same(theirs, mine)
-            assert sorted(one for one in theirs.other if one.startswith("rollback")) == ["rollback 2 4", "rollback 5 0"]
+            assert sorted(item for item in theirs.other if item.startswith("rollback")) == [
+                "rollback 2 4",
+                "rollback 5 0",
+            ]
             assert (mine.changes.rollbacks, mine.changes.taken_back) == (2, 2 + 6)
 
 

@@ -16,9 +16,9 @@ POLLING_MS = 20
 @pytest.fixture
 def server() -> Iterator[CouchbaseServer]:
     """A vbucket with a replica at a node that has nothing else, and one without."""
-    with couchbase_server(vbuckets=2, nodes=3) as found:
-        found.replicate(1, 2)
-        yield found
+    with couchbase_server(vbuckets=2, nodes=3) as actual_couchbase_server:
+        actual_couchbase_server.replicate(1, 2)
+        yield actual_couchbase_server
 
 
 async def is_held(server: CouchbaseServer, mine: Ours, *keys: str) -> None:

@@ -72,11 +72,11 @@ def test_a_sink_passes_over_what_is_bad_and_loses_nothing_good_over_a_kill(
     copied_to_the_end(bootstrap, config, log)
     good = [n for n in range(RECORDS) if not bad(n)]
     assert sorted(map(int, out.read_text().split())) == good
-    found = letters(bootstrap, name)
-    numbers = {int(dict(letter.headers)["n"]) for letter in found}
+    actual_letters = letters(bootstrap, name)
+    numbers = {int(dict(letter.headers)["n"]) for letter in actual_letters}
     assert numbers == {n for n in range(RECORDS) if bad(n)}
-    assert len(found) < len(numbers) + 500  # a batch may be repeated, all of it is not
-    for letter in found:
+    assert len(actual_letters) < len(numbers) + 500  # a batch may be repeated, all of it is not
+    for letter in actual_letters:
         number = int(dict(letter.headers)["n"])
         assert letter.whence is not None
         assert (letter.whence.topic, letter.whence.partition) == (name, number % 2)
@@ -87,13 +87,13 @@ def test_a_source_and_its_dead_letters_are_one_transaction_over_kills(
     bootstrap: str, name: str, tmp_path: Path
 ) -> None:
     create_topic(bootstrap, name, 1)
-    given, log = tmp_path / "given", tmp_path / "log"
-    given.write_text("".join(f"bad {n}\n" if bad(n) else f"{n}\n" for n in range(RECORDS)))
+    path, log = tmp_path / "given", tmp_path / "log"
+    path.write_text("".join(f"bad {n}\n" if bad(n) else f"{n}\n" for n in range(RECORDS)))
     config = tolerant(
         name,
         **{
             "connector.class": "FileStreamSource",
-            "file": str(given),
+            "file": str(path),
             "topic": name,
             "batch.size": "300",
             "keelman.limit.records.per.second": "3000",
@@ -107,32 +107,34 @@ def test_a_source_and_its_dead_letters_are_one_transaction_over_kills(
         dies_at(bootstrap, config, log, death)
     copied_to_the_end(bootstrap, config, log)
     assert [int(m.value()) for m in messages(bootstrap, name)] == [n for n in range(RECORDS) if not bad(n)]
-    found = letters(bootstrap, name)
-    texts = [json.loads(letter.value or b"")["payload"] for letter in found]
+    actual_letters = letters(bootstrap, name)
+    texts = [json.loads(letter.value or b"")["payload"] for letter in actual_letters]
     assert texts == [f"bad {n}" for n in range(RECORDS) if bad(n)]
-    assert [letter.whence and letter.whence.source_partition for letter in found[:1]] == [{"filename": str(given)}]
+    assert [letter.whence and letter.whence.source_partition for letter in actual_letters[:1]] == [
+        {"filename": str(path)}
+    ]
 
 
 def test_a_record_over_the_topics_limit_leaves_a_letter_without_it(
     bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
 ) -> None:
     create_topic(bootstrap, name, 1, **{"max.message.bytes": "2000"})
-    given = tmp_path / "given"
-    given.write_text(f"one\n{'x' * 3000}\n{'y' * 2_000_000}\ntwo\n")
-    source = {"connector.class": "FileStreamSource", "file": str(given), "topic": name}
+    path = tmp_path / "given"
+    path.write_text(f"one\n{'x' * 3000}\n{'y' * 2_000_000}\ntwo\n")
+    source = {"connector.class": "FileStreamSource", "file": str(path), "topic": name}
     run = runs(ticket(bootstrap, tolerant(name, **source)))
     told = run.until_records(2).progress
     assert (told.records, told.errors, told.bad_records.dead_letters) == (2, 2, 2)
     run.drain()
     assert [m.value() for m in messages(bootstrap, name)] == [b"one", b"two"]
-    found = letters(bootstrap, name)
-    assert [(letter.value, letter.whence and letter.whence.source_offset) for letter in found] == [
+    actual_letters = letters(bootstrap, name)
+    assert [(letter.value, letter.whence and letter.whence.source_offset) for letter in actual_letters] == [
         (None, {"position": 3005}),
         (None, {"position": 2_003_006}),
     ]
-    assert [(letter.record_bytes or 0) > size for letter, size in zip(found, (3000, 2_000_000), strict=True)] == [
-        True
-    ] * 2
+    assert [
+        (letter.record_bytes or 0) > size for letter, size in zip(actual_letters, (3000, 2_000_000), strict=True)
+    ] == [True] * 2
 
 
 def test_a_task_that_fails_names_the_record_the_step_and_the_reason(

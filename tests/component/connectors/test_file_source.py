@@ -98,10 +98,10 @@ def test_transactions_as_the_connector_wants_them(
         last = b'"seqno":%d,"committed":true' % (most - 11 if most == 60 else most - 1)
         run.until(lambda _, last=last: last in told.read_bytes(), seconds=120)
         run.drain()
-    kept = [n for n in range(60) if n // 10 not in (2, 5)]
-    assert visible(bootstrap, name) == [b"%d" % n for n in kept]
+    remaining = [n for n in range(60) if n // 10 not in (2, 5)]
+    assert visible(bootstrap, name) == [b"%d" % n for n in remaining]
     lines = [json.loads(line) for line in told.read_text().splitlines()]
-    assert [line["seqno"] for line in lines if line.get("committed")] == kept
+    assert [line["seqno"] for line in lines if line.get("committed")] == remaining
     offsets = committed_offsets(bootstrap, OFFSET_TOPIC, name)
     # As in Connect the offsets of an aborted transaction are committed: its records are not read again.
     assert offsets == [(f'["{name}",{{"id":0}}]'.encode(), b'{"seqno":59}')]

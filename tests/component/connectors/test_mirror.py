@@ -86,64 +86,64 @@ def records(bootstrap: str, topic: str) -> dict[tuple[int, int], Record]:
     }
 
 
-def in_order(found: dict[tuple[int, int], Record]) -> list[Record]:
-    return [found[place] for place in sorted(found)]
+def in_order(actual_records: dict[tuple[int, int], Record]) -> list[Record]:
+    return [actual_records[place] for place in sorted(actual_records)]
 
 
 def syncs(bootstrap: str, name: str) -> list[tuple[int, int, int]]:
     """Partition, upstream and downstream offset of every sync."""
-    found = []
+    actual_syncs = []
     for _partition, key, value, _stamp, _headers in in_order(
         records(bootstrap, f"mm2-offset-syncs.{name}-here.internal")
     ):
         assert key is not None and value is not None and key[:-4] == struct.pack(">h", len(name)) + name.encode()  # noqa: PT018
-        found.append((struct.unpack(">i", key[-4:])[0], *struct.unpack(">qq", value)))
-    return found
+        actual_syncs.append((struct.unpack(">i", key[-4:])[0], *struct.unpack(">qq", value)))
+    return actual_syncs
 
 
 def test_every_record_arrives_as_it_was_and_once_through_kills(bootstrap: str, name: str, tmp_path: Path) -> None:
     create_topic(bootstrap, name, 3)
     fill(bootstrap, name, 24_000, 3)
-    given = records(bootstrap, name)
-    assert len(given) == 18_000
+    records_given = records(bootstrap, name)
+    assert len(records_given) == 18_000
     few = {"max.partition.fetch.bytes": "20000", "fetch.max.bytes": "20000"}  # so that it takes many reads
     config = task(mirror(bootstrap, name, **{f"source.consumer.{key}": value for key, value in few.items()}))
     remote, log = f"{name}-there.{name}", tmp_path / "log"
     for point in DEATHS:
         dies_at(bootstrap, config, log, point)
-    assert 0 < len(records(bootstrap, remote)) < len(given)
+    assert 0 < len(records(bootstrap, remote)) < len(records_given)
     try:
         with hosted(bootstrap, config, log) as last:
-            until(lambda: len(records(bootstrap, remote)) >= len(given), "the copy is whole")
+            until(lambda: len(records(bootstrap, remote)) >= len(records_given), "the copy is whole")
             last.terminate()
             assert last.wait(60) == 0
     except AssertionError:
         print(log.read_text())
         raise
     taken = records(bootstrap, remote)
-    assert in_order(taken) == in_order(given)
+    assert in_order(taken) == in_order(records_given)
     told = syncs(bootstrap, name)
     assert {partition for partition, _, _ in told} == {0, 1, 2}
     for partition, upstream, downstream in told:
-        assert given[partition, upstream] == taken[partition, downstream]
+        assert records_given[partition, upstream] == taken[partition, downstream]
 
 
 def test_at_least_once_carries_the_same_and_tells_offsets(bootstrap: str, name: str) -> None:
     create_topic(bootstrap, name, 2)
     fill(bootstrap, name, 1_200, 2)
-    given = records(bootstrap, name)
+    records_given = records(bootstrap, name)
     config = task(mirror(bootstrap, name, **{"offset-syncs.topic.location": "target"}))
     run = Run(ticket(bootstrap, config, delivery=ticket_pb2.DELIVERY_GUARANTEE_AT_LEAST_ONCE, transactional_id=""))
-    run.until_records(len(given))
+    run.until_records(len(records_given))
     run.drain()
     taken = records(bootstrap, f"{name}-there.{name}")
-    assert in_order(taken) == in_order(given)
+    assert in_order(taken) == in_order(records_given)
     there = records(bootstrap, f"mm2-offset-syncs.{name}-there.internal")
     offsets = [struct.unpack(">qq", value) for _, _, value, _, _ in there.values() if value is not None]
     partitions = [struct.unpack(">i", key[-4:])[0] for _, key, _, _, _ in there.values() if key is not None]
     assert set(partitions) == {0, 1}
     for partition, (upstream, downstream) in zip(partitions, offsets, strict=True):
-        assert given[partition, upstream] == taken[partition, downstream]
+        assert records_given[partition, upstream] == taken[partition, downstream]
 
 
 def test_a_record_that_the_copys_topic_refuses_fails_the_task(bootstrap: str, name: str) -> None:
@@ -192,28 +192,30 @@ def test_a_mirror_is_settled_until_there_is_something_to_do(bootstrap: str, name
     admin = AdminClient({"bootstrap.servers": bootstrap})
     create_topic(bootstrap, f"{name}-a", 2)
     create_topic(bootstrap, f"{name}-b", 1)
-    one, other = mirror(bootstrap, f"{name}-a", topics=f"{name}-a,{name}-a2"), mirror(bootstrap, f"{name}-b")
-    nowhere = {**one, "target.cluster.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "100"}
-    unnamed = {key: value for key, value in one.items() if key != "source.cluster.bootstrap.servers"}
+    single_mirror, other = mirror(bootstrap, f"{name}-a", topics=f"{name}-a,{name}-a2"), mirror(bootstrap, f"{name}-b")
+    nowhere = {**single_mirror, "target.cluster.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "100"}
+    unnamed = {key: value for key, value in single_mirror.items() if key != "source.cluster.bootstrap.servers"}
 
     def tasks(config: dict[str, str]) -> list[dict[str, str]]:
         MirrorSource.tend(config)
         return MirrorSource.task_configs(config, 9)
 
-    has = tasks(one), tasks(other)
+    has = tasks(single_mirror), tasks(other)
 
     def settled() -> list[bool]:
-        return MirrorSource.settled([(nowhere, has[0]), (one, has[0]), (unnamed, has[0]), (other, has[1])])
+        return MirrorSource.settled([(nowhere, has[0]), (single_mirror, has[0]), (unnamed, has[0]), (other, has[1])])
 
     def changed(what: str) -> None:
         """Until the first of them has something to do, then until it has done that."""
         nonlocal has
         until(lambda: settled() == [False, False, False, True], f"{what} is seen")
-        has = tasks(one), has[1]
+        has = tasks(single_mirror), has[1]
         until(lambda: settled() == [False, True, False, True], f"{what} is done")
 
     until(lambda: settled() == [False, True, False, True], "both are settled")
-    assert MirrorSource.settled([(one, has[0][:1]), (one, []), (other, has[0])]) == [False] * 3, "other partitions"
+    assert MirrorSource.settled([(single_mirror, has[0][:1]), (single_mirror, []), (other, has[0])]) == [False] * 3, (
+        "other partitions"
+    )
     alter(admin, f"{name}-a", "retention.ms", "7654321")
     changed("a setting")
     admin.create_partitions([NewPartitions(f"{name}-a", 3)])
@@ -237,9 +239,11 @@ def test_without_a_refresh_of_topics_a_mirror_tends_what_it_has(bootstrap: str, 
     assert len(tasks) == 3
 
     def copies() -> dict[str, int]:
-        known = admin.list_topics(timeout=60).topics
+        present_topics = admin.list_topics(timeout=60).topics
         return {
-            topic: len(known[remote].partitions) for topic in topics if (remote := f"{name}-there.{topic}") in known
+            topic: len(present_topics[remote].partitions)
+            for topic in topics
+            if (remote := f"{name}-there.{topic}") in present_topics
         }
 
     def settled() -> bool:
@@ -290,7 +294,7 @@ def test_the_watch_stands_at_the_ends_and_deleted_records_are_passed_over(bootst
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends"})
         ends = {n: consumer.get_watermark_offsets(TopicPartition(name, n), timeout=60)[1] for n in (0, 1)}
         consumer.close()
-        assert {one.partition: position for one, position in watch.positions.items()} == ends
+        assert {name.partition: position for name, position in watch.positions.items()} == ends
         assert watch.properties["bootstrap.servers"] == bootstrap
     finally:
         reader.close()

@@ -29,7 +29,7 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
     servers = broker.at("PLAINTEXT")
     admin = AdminClient({"bootstrap.servers": servers})
     create_topic(servers, "orders", 1)
-    given = [
+    values = [
         acl("orders", "reader", AclOperation.READ),
         acl("orders", "owner", AclOperation.ALL),
         acl("orders", "owner", AclOperation.READ),  # which its other one is, too, for the copy
@@ -60,25 +60,25 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
     MirrorSource.tend(config)
     tasks = MirrorSource.task_configs(config, 1)
     until(settled, "there is nothing to copy yet")
-    for made in admin.create_acls(given).values():
-        made.result(60)
+    for new_acl in admin.create_acls(values).values():
+        new_acl.result(60)
     until(lambda: not settled(), "the ACLs are seen")
     MirrorSource.tend(config)
-    wanted = {
+    expected = {
         acl("there.orders", "reader", AclOperation.READ),
         acl("there.orders", "owner", AclOperation.READ),
         acl("there.orders", "banned", AclOperation.WRITE, DENY),
     }
-    until(lambda: copied() == wanted, "the copy has them")
+    until(lambda: copied() == expected, "the copy has them")
     until(settled, "that is all")
 
     create_topic(servers, "other", 1)
     (cleared,) = admin.delete_acls([which("there.orders")]).values()
-    assert set(cleared.result(60)) == wanted
+    assert set(cleared.result(60)) == expected
     config |= {"topics": "orders,other", "refresh.topics.enabled": "false"}
     until(lambda: not settled(), "they are missed")
     assert MirrorSource.tend_again(config, tasks)
-    until(lambda: copied() == wanted and settled(), "the copy has them again")
+    until(lambda: copied() == expected and settled(), "the copy has them again")
     assert copied("there.other") == set(), "it has no copy yet"
     MirrorSource.tend(config)
     until(lambda: copied("there.other") == {acl("there.other", "reader", AclOperation.READ)}, "now it has")

@@ -40,23 +40,23 @@ def open_reader(
 
 
 def rows(batch: SourceBatch) -> list[Row]:
-    found: list[Row] = []
+    actual_rows: list[Row] = []
     for packed in batch.packed:
         columns = decode(read_header(packed.data), packed.data)
         assert len(columns.values) == packed.records
         fields = (columns.keys, columns.values, columns.timestamps_ms, columns.headers)
-        found += [(packed.partition, *row) for row in zip(*fields, strict=True)]  # type: ignore[arg-type]
+        actual_rows += [(packed.partition, *row) for row in zip(*fields, strict=True)]  # type: ignore[arg-type]
     for index, value in enumerate(batch.values.values):
         key = None if batch.keys is None else batch.keys.values[index]
         assert batch.partitions is not None and batch.timestamps_ms is not None  # noqa: PT018
         headers = [] if batch.headers is None else list(batch.headers[index])
-        found.append((batch.partitions[index] or 0, key, value, batch.timestamps_ms[index] or 0, headers))
-    return found
+        actual_rows.append((batch.partitions[index] or 0, key, value, batch.timestamps_ms[index] or 0, headers))
+    return actual_rows
 
 
 def read_out(reader: Reader, most: int | None = None) -> list[SourceBatch]:
     """All until the ends of its partitions; closes the reader."""
-    found: list[SourceBatch] = []
+    source_batches: list[SourceBatch] = []
     try:
         deadline = time.monotonic() + 120
         while reader.watch() is None:
@@ -64,24 +64,24 @@ def read_out(reader: Reader, most: int | None = None) -> list[SourceBatch]:
             reader.most_records = most
             batch = reader.read()
             if batch is not None:
-                found.append(batch)
+                source_batches.append(batch)
         assert reader.left() == 0
         assert reader.caught_up()
     finally:
         reader.close()
-    return found
+    return source_batches
 
 
-def by_partition(found: list[Row]) -> list[Row]:
+def by_partition(actual_rows: list[Row]) -> list[Row]:
     """Partitions apart; within each the order that they came in."""
-    return sorted(found, key=lambda row: row[0])
+    return sorted(actual_rows, key=lambda row: row[0])
 
 
 def given(bootstrap: str, topic: str, starts: dict[int, int]) -> list[Row]:
-    found = sorted(messages(bootstrap, topic), key=lambda m: (m.partition(), m.offset()))
+    actual_messages = sorted(messages(bootstrap, topic), key=lambda m: (m.partition(), m.offset()))
     return [
         (m.partition(), m.key(), m.value(), m.timestamp()[1], m.headers() or [])
-        for m in found
+        for m in actual_messages
         if m.offset() > starts.get(m.partition(), -1)
     ]
 
@@ -120,16 +120,16 @@ def test_batches_go_whole_unless_they_must_be_cut_or_are_of_another_codec(bootst
     cut = read_out(open_reader(bootstrap, name, 2, starts), most=30)
     assert by_partition([row for batch in cut for row in rows(batch)]) == given(bootstrap, name, starts)
     assert max(len(rows(batch)) for batch in cut) <= 30
-    asked = open_reader(bootstrap, name, 2, starts)
-    asked.codec = CODECS["zstd"]
-    mixed = read_out(asked)
+    reader = open_reader(bootstrap, name, 2, starts)
+    reader.codec = CODECS["zstd"]
+    mixed = read_out(reader)
     assert by_partition([row for batch in mixed for row in rows(batch)]) == given(bootstrap, name, starts)
     assert {bool(batch.packed) for batch in mixed} == {True, False}
     assert {read_header(packed.data).codec for batch in mixed for packed in batch.packed} == {4}
     # Only the last one leaves nothing behind it; the offsets are those of the last records, markers or not.
     assert whole[-1].short
     assert not any(batch.short for batch in cut[:-2])
-    last = {number: offset for batch in whole for one, offset in batch.offsets for number in [one["partition"]]}
+    last = {number: offset for batch in whole for entry, offset in batch.offsets for number in [entry["partition"]]}
     ends = {m.partition(): m.offset() for m in messages(bootstrap, name)}
     assert {number: offset["offset"] for number, offset in last.items() if offset is not None} == ends
 
@@ -137,9 +137,9 @@ def test_batches_go_whole_unless_they_must_be_cut_or_are_of_another_codec(bootst
 def test_the_brokers_own_times_are_kept_as_the_records(bootstrap: str, name: str) -> None:
     create_topic(bootstrap, name, 1, **{"message.timestamp.type": "LogAppendTime"})
     fill(bootstrap, name, 1)
-    (found,) = [read_out(open_reader(bootstrap, name, 1))]
-    assert not any(batch.packed for batch in found)
-    assert [row for batch in found for row in rows(batch)] == given(bootstrap, name, {})
+    (result,) = [read_out(open_reader(bootstrap, name, 1))]
+    assert not any(batch.packed for batch in result)
+    assert [row for batch in result for row in rows(batch)] == given(bootstrap, name, {})
 
 
 def test_an_offset_that_is_gone_fails_a_reader_that_must_not_skip(bootstrap: str, name: str) -> None:

@@ -72,13 +72,13 @@ async def test_errors_keep_their_kind_and_name_plugin_class_and_method(host: Plu
 
 def unread(pid: int) -> int:
     """Bytes that wait in pipes of a process."""
-    found = 0
+    actual_unread = 0
     for file in Path(f"/proc/{pid}/fd").iterdir():
         if stat.S_ISFIFO(file.stat().st_mode):
             pipe = os.open(file, os.O_RDONLY | os.O_NONBLOCK)
-            found += waiting(pipe)
+            actual_unread += waiting(pipe)
             os.close(pipe)
-    return found
+    return actual_unread
 
 
 def waiting(pipe: int) -> int:
@@ -136,10 +136,10 @@ async def test_a_question_that_a_host_never_heard_is_asked_of_another(host: Plug
     first = await stopped(host)
     long = "Oslo" * 2500
     async with asyncio.TaskGroup() as group:
-        asked = group.create_task(host.task_configs(FULL, {"city": long}, 1))
+        requested_task = group.create_task(host.task_configs(FULL, {"city": long}, 1))
         await eventually(lambda: unread(first) > len(long), what="the question is in its pipe")
         os.kill(first, signal.SIGKILL)
-    (task,) = asked.result()
+    (task,) = requested_task.result()
     assert task["city"] == long
     assert int(task["pid"]) != first
 
@@ -237,11 +237,11 @@ async def test_a_host_that_hangs_is_killed_and_started_again(host: PluginHost, t
     assert not Path(f"/proc/{first}").exists()
     host._answer_seconds = 60
     begun = tmp_path / "begun"
-    asked = asyncio.ensure_future(host.task_configs(FULL, {"do": "hang", "run": f"open('{begun}', 'w')"}, 1))
+    future = asyncio.ensure_future(host.task_configs(FULL, {"do": "hang", "run": f"open('{begun}', 'w')"}, 1))
     await eventually(begun.exists, what="the question hangs")
-    asked.cancel()
+    future.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await asked
+        await future
     assert (await host.task_configs(FULL, {}, 1))[0]["n"] == "0"  # and not the late answer of the question before
 
 
@@ -259,10 +259,10 @@ async def test_a_start_that_takes_too_long_is_not_the_plugins_fault(
 async def test_nothing_is_asked_after_the_end(host: PluginHost) -> None:
     await stopped(host)
     async with asyncio.TaskGroup() as group:
-        asked = group.create_task(_refused(host))
+        task = group.create_task(_refused(host))
         await eventually(lambda: host._busy, what="a question is asked")
         await host.close()
-    assert asked.result() is None
+    assert task.result() is None
     assert host.pid is None
 
 

@@ -41,9 +41,9 @@ async def test_preview_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pa
         "predicates": "none",
         "predicates.none.type": "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone",
     }
-    found = await asked(worker, "/connectors/unborn/preview", {"config": config, "records": 2})
-    assert (found["type"], found["from"], len(found["records"])) == ("source", "committed", 2)
-    first = found["records"][0]
+    answer = await asked(worker, "/connectors/unborn/preview", {"config": config, "records": 2})
+    assert (answer["type"], answer["from"], len(answer["records"])) == ("source", "committed", 2)
+    first = answer["records"][0]
     assert first["outcome"] == "written"
     read, hoist, mark, route, drop, written = first["steps"]
     assert read["record"]["value"] == {"schema": "string", "value": "one"}
@@ -58,7 +58,7 @@ async def test_preview_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pa
     assert drop["applied"] is False
     # The value of the secret stands in the record, and is shown to nobody.
     assert mark["record"]["value"]["value"]["word"].startswith("${file:")
-    assert WORD not in json.dumps(found)
+    assert WORD not in json.dumps(answer)
     assert written["record"]["value"]["bytes"] == len(json.dumps({"line": "one", "word": WORD}, separators=(",", ":")))
     assert not {"preview-lines", "preview-routed"} & set(
         AdminClient({"bootstrap.servers": bootstrap}).list_topics().topics
@@ -68,8 +68,8 @@ async def test_preview_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pa
 async def test_preview_of_a_third_partys_source(worker: WorkerProcess, tmp_path: Path) -> None:
     (tmp_path / "count").write_text("7")
     config = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "preview-numbers", **PLAIN}
-    found = await asked(worker, "/connectors/numbers/preview", {"config": config, "records": 3})
-    values = [one["steps"][-1]["record"]["value"]["text"] for one in found["records"]]
+    answer = await asked(worker, "/connectors/numbers/preview", {"config": config, "records": 3})
+    values = [record["steps"][-1]["record"]["value"]["text"] for record in answer["records"]]
     assert len(values) == 3
     assert [int(json.loads(value)) for value in values] == [0, 1, 2]
 
@@ -87,17 +87,17 @@ async def test_preview_of_a_sink_and_of_what_fails(
     config = {"connector.class": "FileStreamSink", "file": str(tmp_path / "out"), "topics": topic, **PLAIN}
     created = await worker.ask("POST", "/connectors", {"name": "watcher", "config": config})
     assert created.status_code == 201, created.text
-    found = await asked(worker, "/connectors/watcher/preview", {"records": 3})
-    last = found["records"]
-    assert [one["steps"][0]["record"]["offset"] for one in last] == [17, 18, 19]
-    assert [one["outcome"] for one in last] == ["given", "failed", "given"]
+    answer = await asked(worker, "/connectors/watcher/preview", {"records": 3})
+    last = answer["records"]
+    assert [entry["steps"][0]["record"]["offset"] for entry in last] == [17, 18, 19]
+    assert [entry["outcome"] for entry in last] == ["given", "failed", "given"]
     assert last[1]["error"]["stage"] == "VALUE_CONVERTER"
     assert last[1]["error"]["then"] == "the task fails (errors.tolerance=none)"
     header = last[0]["steps"][0]["record"]["headers"][0]
     assert header == {"name": "raw", "value": {"bytes": 1, "base64": base64.b64encode(b"\xff").decode()}}
     tried = {**config, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": "letters"}
     begun = await asked(worker, "/connectors/watcher/preview", {"from": "beginning", "records": 1, "config": tried})
-    assert [one["steps"][1]["record"]["value"]["value"] for one in begun["records"]] == [{"n": 0}]
+    assert [record["steps"][1]["record"]["value"]["value"] for record in begun["records"]] == [{"n": 0}]
     told = await typed("preview", "watcher", "--worker", worker.id, "--records", "2", capsys=capsys)
     assert [line.split()[:3] for line in told.splitlines()][:2] == [
         ["record", "1:", "failed"],
@@ -107,7 +107,7 @@ async def test_preview_of_a_sink_and_of_what_fails(
     assert not (tmp_path / "out").exists()
     admin = AdminClient({"bootstrap.servers": bootstrap})  # one that nobody holds ends without an answer
     groups = admin.list_consumer_groups().result(60)
-    assert "connect-watcher" not in [one.group_id for one in groups.valid]
+    assert "connect-watcher" not in [item.group_id for item in groups.valid]
 
 
 @pytest.mark.parametrize(

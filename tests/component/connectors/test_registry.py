@@ -64,21 +64,21 @@ async def test_records_go_through_kafka_as_avro_and_on_while_the_registry_is_awa
 ) -> None:
     create_topic(bootstrap, name, 1)
     create_topic(bootstrap, f"{name}-new", 1)
-    given, new, out = tmp_path / "given.txt", tmp_path / "new.txt", tmp_path / "out.txt"
-    given.write_text("one\ntwö\n")
+    path, new, out = tmp_path / "given.txt", tmp_path / "new.txt", tmp_path / "out.txt"
+    path.write_text("one\ntwö\n")
     new.write_text("three\n")
-    reading = runs(ticket(bootstrap, source(name, name, given, registry.url)))
+    reading = runs(ticket(bootstrap, source(name, name, path, registry.url)))
     writing = runs(ticket(bootstrap, sink(f"{name}-out", name, out, registry.url)))
     reading.until_records(2)
     writing.until_records(2)
     assert out.read_text() == "Struct{line=one}\nStruct{line=twö}\n"
-    (found,) = {message.value()[:5] for message in messages(bootstrap, name)}
+    (result,) = {message.value()[:5] for message in messages(bootstrap, name)}
     told = ask(registry, "GET", f"/subjects/{name}-value/versions/1")
-    assert found == header(told["id"])
+    assert result == header(told["id"])
     assert json.loads(told["schema"])["fields"] == [{"name": "line", "type": "string"}]
     await registry.end(signal.SIGKILL)
     try:
-        with given.open("a") as stream:
+        with path.open("a") as stream:
             stream.write("three\n")
         reading.until_records(3)
         writing.until_records(3)
@@ -123,8 +123,8 @@ def test_each_strategy_has_its_subject_and_no_schema_goes_where_it_does_not_fit(
         ("RecordNameStrategy", "geo.Point"),
         ("TopicRecordNameStrategy", f"{name}-geo.Point"),
     ):
-        one = converter(registry.url, name, **{"value.subject.name.strategy": SUBJECTS + strategy})
-        back = one.to_connect(one.from_connect(point))
+        single_converter = converter(registry.url, name, **{"value.subject.name.strategy": SUBJECTS + strategy})
+        back = single_converter.to_connect(single_converter.from_connect(point))
         assert back.values[0].values == {"x": 1, "y": -2}
         assert (back.schema_of(0).name, back.schema_of(0).version) == ("geo.Point", 1)
         assert ask(registry, "GET", f"/subjects/{subject}/versions") == [1]
@@ -132,10 +132,10 @@ def test_each_strategy_has_its_subject_and_no_schema_goes_where_it_does_not_fit(
     ask(registry, "PUT", f"/config/{name}-value", rule)
     with pytest.raises(DataError, match="409"):
         converter(registry.url, name).from_connect(Column([1], Schema("int32")))
-    known = converter(registry.url, name, **{"auto.register.schemas": "false"})
-    assert known.from_connect(point)[0][5:] == b"\x02\x03"
+    present_converter = converter(registry.url, name, **{"auto.register.schemas": "false"})
+    assert present_converter.from_connect(point)[0][5:] == b"\x02\x03"
     with pytest.raises(DataError, match="40403"):
-        known.from_connect(Column(["text"], STRING))
+        present_converter.from_connect(Column(["text"], STRING))
     latest = converter(registry.url, name, **{"auto.register.schemas": "false", "use.latest.version": "true"})
     assert latest.from_connect(point)[0][5:] == b"\x02\x03"
     with pytest.raises(DataError, match="Incompatible schema"):
@@ -173,12 +173,12 @@ def test_the_registry_is_asked_with_credentials_and_by_the_url_that_answers(
 @contextlib.contextmanager
 def guarded(url: str, user: str) -> Iterator[str]:
     """A way to a registry for one user only."""
-    wanted = "Basic " + base64.b64encode(user.encode()).decode()
+    expected = "Basic " + base64.b64encode(user.encode()).decode()
 
     def serve(request: HttpRequest) -> None:
         body = request.body()
         status, content = 401, b'{"error_code": 401, "message": "who are you"}'
-        if request.headers.get("Authorization") == wanted:
+        if request.headers.get("Authorization") == expected:
             headers = {"Content-Type": request.headers.get("Content-Type") or "application/json"}
             answer = httpx.request(
                 request.command, url + request.path, content=body, headers=headers, timeout=30, trust_env=False

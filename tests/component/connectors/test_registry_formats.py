@@ -67,10 +67,10 @@ def test_lines_go_through_kafka(  # noqa: PLR0917  fixtures
 ) -> None:
     topic = f"{name}-{kind.lower()}"
     create_topic(bootstrap, topic, 1)
-    given, out = tmp_path / "given.txt", tmp_path / "out.txt"
-    given.write_text("one\ntwö\n")
+    path, out = tmp_path / "given.txt", tmp_path / "out.txt"
+    path.write_text("one\ntwö\n")
     hoist = {"transforms": "h", "transforms.h.type": HOIST, "transforms.h.field": "line"}
-    source = {"name": f"{topic}-in", "connector.class": "FileStreamSource", "file": str(given), "topic": topic}
+    source = {"name": f"{topic}-in", "connector.class": "FileStreamSource", "file": str(path), "topic": topic}
     sink = {"name": f"{topic}-out", "connector.class": "FileStreamSink", "file": str(out), "topics": topic}
     own = keys(kind, registry.url)
     reading = runs(ticket(bootstrap, {**source, **hoist, **own}))
@@ -78,16 +78,16 @@ def test_lines_go_through_kafka(  # noqa: PLR0917  fixtures
     told = ask(registry, "GET", f"/subjects/{topic}-value/versions/1")
     assert (told["schemaType"], told["schema"]) == (kind, TEXTS[kind])
     payloads = [message.value() for message in messages(bootstrap, topic)]
-    assert {one[:5] for one in payloads} == {header(told["id"])}
-    assert [line_in(kind, one[5:]) for one in payloads] == ["one", "twö"]
+    assert {payload[:5] for payload in payloads} == {header(told["id"])}
+    assert [line_in(kind, payload[5:]) for payload in payloads] == ["one", "twö"]
     producer = Producer({"bootstrap.servers": bootstrap})
     for poison in (b"", payloads[0][:-1], header(999_999) + b"\0", header(told["id"]) + b"\x02\x7f", None, payloads[0]):
         producer.produce(topic, poison)
     assert producer.flush(60) == 0
     writing = runs(ticket(bootstrap, {**sink, **own, "errors.tolerance": "all"}))
-    wanted = "Struct{line=one}\nStruct{line=twö}\nnull\nStruct{line=one}\n"
+    expected = "Struct{line=one}\nStruct{line=twö}\nnull\nStruct{line=one}\n"
     until(lambda: out.exists() and out.read_text().endswith("null\nStruct{line=one}\n"), "all that is sound")
-    assert out.read_text() == wanted
+    assert out.read_text() == expected
     for run in (reading, writing):
         run.drain()
 
@@ -115,8 +115,8 @@ def test_json_schemas_that_refer_to_others(registry: RegistryProcess, name: str)
     references = [{"name": "in.json", "subject": f"{name}-in", "version": 1}]
     body = {"schemaType": "JSON", "schema": json.dumps(outer), "references": references}
     number = ask(registry, "POST", f"/subjects/{name}-value/versions", body)["id"]
-    one = converter("JSON", registry.url, name, **{"json.fail.invalid.schema": "true"})
-    assert one.to_connect([header(number) + b'{"in":{"a":5}}']).values[0].values["in"].values == {"a": 5}
+    single_converter = converter("JSON", registry.url, name, **{"json.fail.invalid.schema": "true"})
+    assert single_converter.to_connect([header(number) + b'{"in":{"a":5}}']).values[0].values["in"].values == {"a": 5}
 
 
 @pytest.mark.parametrize("kind", list(CLASSES))
@@ -124,18 +124,20 @@ def test_the_registry_guards_its_subjects(kind: str, registry: RegistryProcess, 
     topic = f"{name}-{kind.lower()}"
     before = Schema("struct", name="geo.Point", fields=(Field("x", Schema("int32")),))
     after = Schema("struct", name="geo.Point", fields=(Field("x", STRING),))
-    one = converter(kind, registry.url, topic, **{"value.subject.name.strategy": "TopicRecordNameStrategy"})
-    one.from_connect(Column([Struct(before, {"x": 1})], before))
+    single_converter = converter(
+        kind, registry.url, topic, **{"value.subject.name.strategy": "TopicRecordNameStrategy"}
+    )
+    single_converter.from_connect(Column([Struct(before, {"x": 1})], before))
     assert ask(registry, "GET", f"/subjects/{topic}-geo.Point/versions") == [1]
     ask(registry, "PUT", f"/config/{topic}-geo.Point", {"compatibility": "BACKWARD"})
     with pytest.raises(RegistryError, match="409"):
-        one.from_connect(Column([Struct(after, {"x": "a"})], after))
+        single_converter.from_connect(Column([Struct(after, {"x": "a"})], after))
 
 
 def test_confluents_own_files_are_taken(registry: RegistryProcess, name: str) -> None:
     assert sorted(KNOWN_FILES) == ["confluent/meta.proto", "confluent/type/decimal.proto"]
     schema = Schema("struct", fields=(Field("a", Schema("int8")),))
-    one = converter("PROTOBUF", registry.url, name)
-    back = one.to_connect(one.from_connect(Column([Struct(schema, {"a": -5})], schema)))
+    single_converter = converter("PROTOBUF", registry.url, name)
+    back = single_converter.to_connect(single_converter.from_connect(Column([Struct(schema, {"a": -5})], schema)))
     assert back.values[0].values == {"a": -5}
     assert back.schema_of(0).fields[0].schema.type == "int8"  # type: ignore[union-attr]

@@ -90,11 +90,11 @@ async def test_replay_of_a_sink(
     assert (rest["sent"], rest["failed"], rest["cursor"]) == (2, 1, None), rest
 
     sent = messages(bootstrap, origin)
-    assert sorted(one.value() for one in sent) == [b'{"n":%d}' % n for n in (0, 1, 2, 3, 6, 7)]
-    for one in sent:
-        n = json.loads(one.value())["n"]
-        assert (one.key(), one.partition(), one.headers()) == (b"k%d" % n, n % 2, [("own", b"kept")])
-        assert BEGUN_MS <= one.timestamp()[1] < BEGUN_MS + 7
+    assert sorted(item.value() for item in sent) == [b'{"n":%d}' % n for n in (0, 1, 2, 3, 6, 7)]
+    for item in sent:
+        n = json.loads(item.value())["n"]
+        assert (item.key(), item.partition(), item.headers()) == (b"k%d" % n, n % 2, [("own", b"kept")])
+        assert BEGUN_MS <= item.timestamp()[1] < BEGUN_MS + 7
     assert (await worker.ask("GET", path)).json()["waiting"] == 1
     elsewhere = await worker.ask("POST", f"{path}/replay", {"to": "no such topic"})
     assert (elsewhere.status_code, elsewhere.json()["message"][:3]) == (400, "to:")
@@ -122,11 +122,11 @@ async def test_replay_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pat
     }
     created = await worker.ask("POST", "/connectors", {"name": "source", "config": config})
     assert created.status_code == 201, created.text
-    why = Why("TRANSFORMATION", "org.acme.Broken", DataError.java_name, None, "trace")
+    reason = Why("TRANSFORMATION", "org.acme.Broken", DataError.java_name, None, "trace")
     whence = RecordOrigin("replay-plain", source_partition={"filename": "f"}, source_offset={"position": 4})
 
     def told(**more: Any) -> list[Any]:
-        return context_headers(whence, why, connector="source", task=0, **more)
+        return context_headers(whence, reason, connector="source", task=0, **more)
 
     value = b'{"schema":{"type":"string","optional":false},"payload":"one"}'
     write_letters(
@@ -138,9 +138,9 @@ async def test_replay_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pat
             (None, None, told(record_bytes=9_999_999)),
         ],
     )
-    found = await asked(worker, "/connectors/source/dead-letters/replay")
-    assert (found["sent"], found["lost"]) == (1, 2)
-    assert [one.value() for one in messages(bootstrap, "replay-mended")] == [b'{"line":"one"}']
+    answer = await asked(worker, "/connectors/source/dead-letters/replay")
+    assert (answer["sent"], answer["lost"]) == (1, 2)
+    assert [message.value() for message in messages(bootstrap, "replay-mended")] == [b'{"line":"one"}']
     again = await asked(worker, "/connectors/source/dead-letters/replay")
     assert (again["sent"], again["lost"]) == (0, 2)
 
@@ -149,9 +149,9 @@ async def test_what_brokers_refuse_stays_and_neither_counts_nor_ends_a_replay(
     worker: WorkerProcess, bootstrap: str, tmp_path: Path
 ) -> None:
     letters, to = "refused-letters", "refused-to"
-    made = NewTopic(to, 1, 1, config={"cleanup.policy": "compact", "max.message.bytes": "1000"})
+    new_topic = NewTopic(to, 1, 1, config={"cleanup.policy": "compact", "max.message.bytes": "1000"})
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([made])[to].result()
+    admin.create_topics([new_topic])[to].result()
     config = {
         "connector.class": "FileStreamSink",
         "file": str(tmp_path / "out"),
@@ -163,17 +163,17 @@ async def test_what_brokers_refuse_stays_and_neither_counts_nor_ends_a_replay(
     assert created.status_code == 201, created.text
     # A compacted topic takes no record without a key, this one none over 1,000 bytes, and no three of these at once.
     small, large, without_key = b"s" * 300, b"l" * 2_000, None
-    wanted = [(without_key, small), (b"0", large), *((b"%d" % n, small) for n in range(1, 6)), (without_key, small)]
-    write_letters(bootstrap, letters, [(key, value, []) for key, value in wanted])
+    expected = [(without_key, small), (b"0", large), *((b"%d" % n, small) for n in range(1, 6)), (without_key, small)]
+    write_letters(bootstrap, letters, [(key, value, []) for key, value in expected])
     path = "/connectors/refused/dead-letters/replay"
     first = await asked(worker, path, {"to": to, "most": 4})
     assert (first["sent"], first["failed"], first["cursor"]) == (4, 2, None), first
-    whys = [one["why"] for one in first["examples"]]
+    whys = [example["why"] for example in first["examples"]]
     assert whys[0].startswith("INVALID_RECORD")
     assert "max.message.bytes of the topic is 1000" in whys[1]
     rest = await asked(worker, path, {"to": to})
     assert (rest["sent"], rest["failed"], rest["cursor"]) == (1, 3, None), rest
-    assert [one.key() for one in messages(bootstrap, to)] == [b"1", b"2", b"3", b"4", b"5"]
+    assert [message.key() for message in messages(bootstrap, to)] == [b"1", b"2", b"3", b"4", b"5"]
 
 
 async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:
@@ -224,4 +224,4 @@ async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap
             break
         body = {"cursor": told["cursor"]}
     assert 0 < sent <= count, "the killed replay was not in the middle"
-    assert sorted(int(one.value()) for one in messages(bootstrap, origin)) == list(range(count))
+    assert sorted(int(message.value()) for message in messages(bootstrap, origin)) == list(range(count))

@@ -65,17 +65,17 @@ class Scene:
 
     async def offsets(self) -> list[dict[str, Any]]:
         """The connector's offsets, as its worker tells them."""
-        found: list[dict[str, Any]] = (await self.worker.ask("GET", f"/connectors/{self.name}/offsets")).json()[
+        offsets: list[dict[str, Any]] = (await self.worker.ask("GET", f"/connectors/{self.name}/offsets")).json()[
             "offsets"
         ]
-        return found
+        return offsets
 
     async def done(self, reads: int = 1) -> dict[str, Any]:
         """Waits until the data set is read; its offset."""
 
         async def read() -> Any:
-            found = await self.offsets()
-            return found[0]["offset"] if len(found) == 1 and "time" in found[0]["offset"] else None
+            offsets = await self.offsets()
+            return offsets[0]["offset"] if len(offsets) == 1 and "time" in offsets[0]["offset"] else None
 
         try:
             offset: dict[str, Any] = await eventually(read, seconds=SECONDS, what="all is read")
@@ -127,15 +127,15 @@ class Scene:
         """Every committed record of the topic."""
         settings = {"bootstrap.servers": self.bootstrap, "group.id": "read", "enable.partition.eof": True}
         consumer = Consumer({**settings, **AT_ONCE, "enable.auto.commit": False})
-        found: list[tuple[Any, Any]] = []
+        results: list[tuple[Any, Any]] = []
         try:
             consumer.assign([TopicPartition(topic or self.name, partition, 0)])
             while True:
                 message = consumer.poll(0.2)
                 if message is not None and message.error():
-                    return found
+                    return results
                 if message is not None:
-                    found.append((message.key(), message.value()))
+                    results.append((message.key(), message.value()))
         finally:
             consumer.close()
 
@@ -155,20 +155,32 @@ def table() -> Iterator[str]:
         as_user = {"user": "postgres", "group": owner.pw_gid, "extra_groups": []}
     (port,) = free_ports(1)
     data = folder / "data"
-    made = [binaries / "initdb", "-D", data, "-U", "keelman", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8"]
-    subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
+    results = [
+        binaries / "initdb",
+        "-D",
+        data,
+        "-U",
+        "keelman",
+        "-A",
+        "trust",
+        "--no-sync",
+        "--no-locale",
+        "-E",
+        "UTF8",
+    ]
+    subprocess.run(results, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
     flags = ["-D", data, "-k", folder, "-h", "127.0.0.1", "-p", str(port), "-c", "fsync=off"]
     with (folder / "log").open("wb") as log:
         server = subprocess.Popen([binaries / "postgres", *flags], cwd=folder, stdout=log, stderr=log, **as_user)
     try:
-        asked = [binaries / "psql", "-h", "127.0.0.1", "-p", str(port), "-U", "keelman", "-q", "postgres", "-c"]
+        requests = [binaries / "psql", "-h", "127.0.0.1", "-p", str(port), "-U", "keelman", "-q", "postgres", "-c"]
         rows = f"SELECT id, 'n' || id AS name FROM generate_series(0, {TABLE_ROWS - 1}) AS id"
         slow = "CREATE VIEW slow AS SELECT * FROM numbers WHERE pg_sleep(0.001) IS NOT NULL"
         # Else a part would sleep for the rows of the others, too: conditions are tried in the order of their costs.
         last = "ALTER FUNCTION pg_sleep(double precision) COST 1000"
         filled = f"CREATE TABLE numbers AS {rows}; {slow}; {last}"
         deadline = time.monotonic() + 60
-        while subprocess.run([*asked, filled], check=False, cwd=folder).returncode:
+        while subprocess.run([*requests, filled], check=False, cwd=folder).returncode:
             assert time.monotonic() < deadline, (folder / "log").read_text()
         yield f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=keelman"
     finally:
@@ -188,8 +200,8 @@ async def scene_with(bootstrap: str, spark: SparkService, folder: Path) -> Async
 
 @pytest.fixture
 async def scene(bootstrap: str, spark: SparkService, tmp_path: Path) -> AsyncIterator[Scene]:
-    async with scene_with(bootstrap, spark, tmp_path) as made:
-        yield made
+    async with scene_with(bootstrap, spark, tmp_path) as new_scene:
+        yield new_scene
 
 
 def parquet(folder: Path) -> list[tuple[bytes, bytes]]:

@@ -16,32 +16,32 @@ from support.worker.processes import WorkerProcess
 
 pytestmark = pytest.mark.component
 RECORDED = json.loads((RECORDED_FOLDER / "worker" / "topic_creation.json").read_text())
-REFUSED = [one for one in RECORDED if one["states"] == ["RUNNING", "FAILED"]]
+REFUSED = [entry for entry in RECORDED if entry["states"] == ["RUNNING", "FAILED"]]
 
 
-@pytest.mark.parametrize("one", REFUSED, ids=lambda one: one["name"])
-def test_a_topic_that_brokers_refuse_ends_the_task_with_its_name_and_why(bootstrap: str, one: dict[str, Any]) -> None:
-    topic = "t-" + one["name"].replace(" ", "-")
+@pytest.mark.parametrize("entry", REFUSED, ids=lambda entry: entry["name"])
+def test_a_topic_that_brokers_refuse_ends_the_task_with_its_name_and_why(bootstrap: str, entry: dict[str, Any]) -> None:
+    topic = "t-" + entry["name"].replace(" ", "-")
     with pytest.raises(ConnectError) as refused:
-        ensure_topic(topic, lambda _topic: 0, {"bootstrap.servers": bootstrap}, {}, one["config"])
-    assert f"{refused.value.java_name}: {refused.value}" == one["traces"][0][0]
+        ensure_topic(topic, lambda _topic: 0, {"bootstrap.servers": bootstrap}, {}, entry["config"])
+    assert f"{refused.value.java_name}: {refused.value}" == entry["traces"][0][0]
 
 
 def test_a_topic_of_offsets_that_others_make_in_the_same_moment_must_be_compacted_too(
     bootstrap: str, name: str
 ) -> None:
     create_topic(bootstrap, name)
-    known = iter([0, 1])
+    present = iter([0, 1])
     plan = TopicPlan(1, -1, {POLICY: COMPACT})
     with pytest.raises(ConnectError, match=f"kept: topic {name} has cleanup.policy=delete"):
-        ensure_compacted(name, lambda _topic: next(known), {"bootstrap.servers": bootstrap}, plan, "kept")
+        ensure_compacted(name, lambda _topic: next(present), {"bootstrap.servers": bootstrap}, plan, "kept")
 
 
 async def test_a_connector_with_illegal_groups_fails_with_the_text_as_recorded(worker: WorkerProcess) -> None:
-    (one,) = (one for one in RECORDED if one["name"] == "a bad pattern")
-    config = {"connector.class": "FileStreamSource", "file": "/nowhere", "topic": "groups", **one["config"]}
+    (entry,) = (entry for entry in RECORDED if entry["name"] == "a bad pattern")
+    config = {"connector.class": "FileStreamSource", "file": "/nowhere", "topic": "groups", **entry["config"]}
     created = await worker.ask("POST", "/connectors", {"name": "groups", "config": config})
     assert created.status_code == 201, created.text
     await worker.reaches("groups", "FAILED")
     trace = (await worker.ask("GET", "/connectors/groups/status")).json()["connector"]["trace"]
-    assert trace.splitlines()[0] == one["traces"][0][0]
+    assert trace.splitlines()[0] == entry["traces"][0][0]

@@ -26,11 +26,13 @@ QUICK = {"offset.flush.interval.ms": "500", "offset.storage.topic": "none"}
 
 def lines_of(path: Path) -> list[bytes]:
     """All lines of a file and of those that bore its name, but for what was cut."""
-    found = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
-    return [text for file in found for text in file.read_bytes().splitlines()]
+    files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
+    return [text for file in files for text in file.read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("touch", [touched.append, touched.rename, touched.copytruncate], ids=lambda one: one.__name__)
+@pytest.mark.parametrize(
+    "touch", [touched.append, touched.rename, touched.copytruncate], ids=lambda value: value.__name__
+)
 def test_each_record_is_there_once_though_the_sink_is_killed_and_its_file_touched(
     bootstrap: str, name: str, tmp_path: Path, touch: Touch
 ) -> None:
@@ -67,8 +69,8 @@ async def test_the_lines_of_kafka_connects_own_sink_stay_when_it_gives_the_sink_
     torn = len(lines_of(taken)) - 1000
     assert torn
     file = tmp_path / "sink.properties"
-    given = {**config, "connector.class": CONNECT.format("Sink"), "consumer.override.auto.offset.reset": "earliest"}
-    file.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+    fields = {**config, "connector.class": CONNECT.format("Sink"), "consumer.override.auto.offset.reset": "earliest"}
+    file.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))
     worker = ConnectProcess(tmp_path / "connect", bootstrap, "alone", QUICK, standalone=(file,))
     try:
         await worker.start()
@@ -132,6 +134,8 @@ async def test_a_source_copies_no_less_than_kafka_connects_own(
     finally:
         await worker.end()
     for key in touches:
-        found = values(f"{name}-{key}")
-        assert set(values(f"{name}-{key}-peer")) <= set(found)
-        assert len(found) == len(set(found)) + (2 if key == "replace" else 0), "only equal lines come more than once"
+        actual_values = values(f"{name}-{key}")
+        assert set(values(f"{name}-{key}-peer")) <= set(actual_values)
+        assert len(actual_values) == len(set(actual_values)) + (2 if key == "replace" else 0), (
+            "only equal lines come more than once"
+        )

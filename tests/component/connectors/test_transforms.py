@@ -30,12 +30,12 @@ def test_lines_become_structs_in_topics_of_their_own(
     bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
 ) -> None:
     create_topic(bootstrap, name, 1)
-    given = tmp_path / "given.txt"
-    given.write_bytes(b'plain\nwith "quotes"\n\xc3\xbcml\xc3\xa4ut\n')
+    path = tmp_path / "given.txt"
+    path.write_bytes(b'plain\nwith "quotes"\n\xc3\xbcml\xc3\xa4ut\n')
     config = {
         "name": name,
         "connector.class": "FileStreamSource",
-        "file": str(given),
+        "file": str(path),
         "topic": name,
         "value.converter": JSON,
         "value.converter.schemas.enable": "true",
@@ -47,8 +47,8 @@ def test_lines_become_structs_in_topics_of_their_own(
         ),
     }
     runs(ticket(bootstrap, config)).copied(3)
-    found = messages(bootstrap, f"{name}-x")
-    values = [json.loads(message.value()) for message in found]
+    actual_messages = messages(bootstrap, f"{name}-x")
+    values = [json.loads(message.value()) for message in actual_messages]
     assert [value["payload"] for value in values] == [
         {"line": line, "from": "a file"} for line in ("plain", 'with "quotes"', "ümläut")
     ]
@@ -56,7 +56,7 @@ def test_lines_become_structs_in_topics_of_their_own(
         "line": False,
         "from": True,
     }
-    assert [message.headers() for message in found] == [[("h", b"[1,2]")]] * 3
+    assert [message.headers() for message in actual_messages] == [[("h", b"[1,2]")]] * 3
     assert messages(bootstrap, name) == [], "the first topic gets nothing"
 
 
@@ -66,13 +66,13 @@ def test_lines_carry_the_time_at_which_they_were_read(
     """As the records of Connect's FileStreamSourceTask do; transforms see it, and Kafka has the very same."""
     created = f"{name}-{datetime.now(UTC):%Y}"
     create_topic(bootstrap, created, 1)
-    given = tmp_path / "given.txt"
-    given.write_bytes(b"one\ntwo\n")
+    path = tmp_path / "given.txt"
+    path.write_bytes(b"one\ntwo\n")
     begun = time.time_ns() // 1_000_000
     config = {
         "name": name,
         "connector.class": "FileStreamSource",
-        "file": str(given),
+        "file": str(path),
         "topic": name,
         "value.converter": JSON,
         "value.converter.schemas.enable": "false",
@@ -83,12 +83,12 @@ def test_lines_carry_the_time_at_which_they_were_read(
         ),
     }
     runs(ticket(bootstrap, config)).copied(2)
-    found = messages(bootstrap, created)
-    times = [message.timestamp()[1] for message in found]
-    assert [json.loads(one.value()) for one in found] == [
+    actual_messages = messages(bootstrap, created)
+    times = [message.timestamp()[1] for message in actual_messages]
+    assert [json.loads(actual_message.value()) for actual_message in actual_messages] == [
         {"line": line, "read": read} for line, read in zip(("one", "two"), times, strict=True)
     ]
-    assert all(begun <= one <= time.time_ns() // 1_000_000 for one in times)
+    assert all(begun <= single_time <= time.time_ns() // 1_000_000 for single_time in times)
 
 
 def test_records_are_filtered_and_taken_apart_before_a_sink(
@@ -126,10 +126,10 @@ def test_a_step_that_cannot_take_a_record_is_named(
     bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
 ) -> None:
     create_topic(bootstrap, name, 1)
-    given = tmp_path / "given.txt"
-    given.write_bytes(b"1\nx\n")
+    path = tmp_path / "given.txt"
+    path.write_bytes(b"1\nx\n")
     step = {"type": f"{TRANSFORMS}Cast$Value", "spec": "int8"}
-    config = {"name": name, "connector.class": "FileStreamSource", "file": str(given), "topic": name}
+    config = {"name": name, "connector.class": "FileStreamSource", "file": str(path), "topic": name}
     run = runs(ticket(bootstrap, {**config, "value.converter": STRING, **chain(number=step)}))
     last = run.until_state("FAILED")
     assert "Value (x) was out of range for requested data type (" in last.message

@@ -33,15 +33,15 @@ class Watching:
 
     async def run(self) -> None:
         async with channel(self.address) as link:
-            async for known, changed in watch_connectors(link, on_away=self.away.append):
-                self._hear(known, changed)
+            async for present, changed in watch_connectors(link, on_away=self.away.append):
+                self._hear(present, changed)
 
-    def _hear(self, known: KnownConnectors, changed: Changed) -> None:
-        self.known = known
-        self.said += [("/".join(key), one) for key, one in changed]
+    def _hear(self, known_connectors: KnownConnectors, changed: Changed) -> None:
+        self.known = known_connectors
+        self.said += [("/".join(key), item) for key, item in changed]
 
     def states(self) -> dict[str, int]:
-        return {name: one.state for (_, name), one in self.known.connectors.items()}
+        return {name: connector.state for (_, name), connector in self.known.connectors.items()}
 
 
 async def test_each_change_comes_as_it_is_reported(bootstrap: str, tmp_path: Path) -> None:

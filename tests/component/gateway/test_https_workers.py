@@ -64,9 +64,9 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
     try:
         up = [word for k, v in settings.items() for word in ("--set", f"gateway.{k}={v}")]
         await keelman.ok("up", "--detach", "--free-ports", *up)
-        given = [word for k, v in properties.items() for word in ("--set", f"{k}={v}")]
+        words = [word for k, v in properties.items() for word in ("--set", f"{k}={v}")]
         ports = ("--port", str(port), "--admin-port", str(admin), "--metrics-port", str(metrics))
-        await keelman.ok("create", "wc", "guarded", "--count", "1", "--https", *ports, *given, "--start", "--wait")
+        await keelman.ok("create", "wc", "guarded", "--count", "1", "--https", *ports, *words, "--start", "--wait")
         yield System(keelman, ca, port, admin, metrics)
     finally:
         await keelman.cleaned()
@@ -97,9 +97,9 @@ async def test_commands_that_ask_workers_name_their_user(system: System, monkeyp
 async def test_the_gateway_asks_as_its_own_user_and_passes_on_those_of_others(system: System, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("line\n")
     config = {"connector.class": f"{FILE}SourceConnector", "file": str(tmp_path / "in"), "topic": "lines"}
-    given = [word for k, v in config.items() for word in ("--set", f"{k}={v}")]
-    await system.keelman.ok("create", "connector", "guarded/in", *given, "--wait")
-    assert [one["name"] for one in await system.keelman.items("connectors")] == ["in"]
+    words = [word for k, v in config.items() for word in ("--set", f"{k}={v}")]
+    await system.keelman.ok("create", "connector", "guarded/in", *words, "--wait")
+    assert [entry["name"] for entry in await system.keelman.items("connectors")] == ["in"]
     assert await system.status(f"{system.cluster}/connectors/in") == 401
     assert await system.status(f"{system.cluster}/connectors/in", USER, "guess") == 401
     assert await system.status(f"{system.cluster}/connectors/in", USER, SECRET) == 200
@@ -108,8 +108,8 @@ async def test_the_gateway_asks_as_its_own_user_and_passes_on_those_of_others(sy
 async def test_the_state_service_applies_definitions_as_the_same_user(system: System, tmp_path: Path) -> None:
     (tmp_path / "in").write_text("line\n")
     config = {"connector.class": f"{FILE}SourceConnector", "file": str(tmp_path / "in"), "topic": "lines"}
-    given = [word for k, v in config.items() for word in ("--set", f"{k}={v}")]
-    await system.keelman.ok("create", "definition", "defined", "--cluster", "guarded", *given)
+    words = [word for k, v in config.items() for word in ("--set", f"{k}={v}")]
+    await system.keelman.ok("create", "definition", "defined", "--cluster", "guarded", *words)
     await system.keelman.ok("apply", "definition", "defined", "--running", "--wait")
     assert await system.status(f"{system.cluster}/connectors/defined", USER, SECRET) == 200
     await system.keelman.ok("apply", "definition", "defined", "--absent", "--wait")

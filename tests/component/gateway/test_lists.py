@@ -113,8 +113,8 @@ async def test_a_list_asks_no_worker_whose_connectors_are_reported(bootstrap: st
             await stub.CreateConnector(wire.CreateConnectorRequest(worker_cluster="demo", name=name, config=SOURCE))
 
         worker.connectors["early"] = SOURCE
-        asked = await stub.ListConnectors(wire.ListConnectorsRequest())
-        assert [(c.name, c.config["a.password"]) for c in asked.connectors] == [("early", HIDDEN)]
+        list_connectors = await stub.ListConnectors(wire.ListConnectorsRequest())
+        assert [(c.name, c.config["a.password"]) for c in list_connectors.connectors] == [("early", HIDDEN)]
         async with ReportPublisher(bootstrap, "test") as publisher:
             leader = Leader(publisher, url.removeprefix("http://"))
             for number in range(5):
@@ -131,8 +131,8 @@ async def test_a_list_asks_no_worker_whose_connectors_are_reported(bootstrap: st
 
             async def lags() -> bool:
                 answer = await stub.ListConnectors(wire.ListConnectorsRequest(page_size=3))
-                known = [c.lag_records if c.HasField("lag_records") else None for c in answer.connectors]
-                return known == [17, 0, None] and not any(c.HasField("lag_bytes") for c in answer.connectors)
+                lag_records = [c.lag_records if c.HasField("lag_records") else None for c in answer.connectors]
+                return lag_records == [17, 0, None] and not any(c.HasField("lag_bytes") for c in answer.connectors)
 
             await eventually(lags, what="the list says what each connector has left to copy")
             worker.asked.clear()
@@ -146,8 +146,8 @@ async def test_a_list_asks_no_worker_whose_connectors_are_reported(bootstrap: st
 
             async def used() -> bool:
                 leader.alive()
-                found = await WorkerServiceStub(gateway).GetWorker(workers.GetWorkerRequest(name="demo/0"))
-                usage = found.worker.usage
+                get_worker = await WorkerServiceStub(gateway).GetWorker(workers.GetWorkerRequest(name="demo/0"))
+                usage = get_worker.worker.usage
                 return usage.cpus > 0 and (usage.memory_bytes, usage.lag_records) == (7, 3)
 
             await eventually(used, what="the worker's usage is shown")

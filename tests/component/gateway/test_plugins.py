@@ -43,14 +43,14 @@ GROWTH = 48 << 20
 async def system(request: Any, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
     folder = tmp_path_factory.mktemp("system")
     if request.param == "sqlite":
-        async with running_system(folder) as made:
-            yield made
+        async with running_system(folder) as new_running_system:
+            yield new_running_system
         return
     if not BINARIES:
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
     with started_postgresql() as database:
-        async with running_system(folder, database=database()) as made:
-            yield made
+        async with running_system(folder, database=database()) as new_running_system:
+            yield new_running_system
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -90,13 +90,13 @@ async def test_a_large_file_comes_and_goes_in_bounded_memory(system: System, stu
         assert service is not None
         Path(f"/proc/{service.pid}/clear_refs").write_text("5")
         before.append(most_memory(service.pid))
-    made = await upload(stub, data, name="large", version="1")
-    assert made.size_bytes == len(data)
+    new_upload = await upload(stub, data, name="large", version="1")
+    assert new_upload.size_bytes == len(data)
     digest, count = hashlib.sha256(), 0
     async for piece in stub.DownloadPlugin(pb.DownloadPluginRequest(name="large")):
         digest.update(piece.chunk)
         count += len(piece.chunk)
-    assert (digest.hexdigest(), count) == (made.sha256, len(data))
+    assert (digest.hexdigest(), count) == (new_upload.sha256, len(data))
     growth = [most_memory(s.pid) - was for s, was in zip(services, before, strict=True) if s is not None]
     assert max(growth) < GROWTH, growth
 
@@ -110,8 +110,11 @@ async def test_uploads_that_end_early_leave_nothing(system: System, stub: Plugin
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    for header, why in (({"sha256": "0" * 64}, "that of the bytes that came"), ({"size_bytes": 5}, "bytes that came")):
-        with pytest.raises(InvalidArgument, match=why), translated():
+    for header, reason in (
+        ({"sha256": "0" * 64}, "that of the bytes that came"),
+        ({"size_bytes": 5}, "bytes that came"),
+    ):
+        with pytest.raises(InvalidArgument, match=reason), translated():
             await upload(stub, data, name="cut", **header)
     assert await names(stub) == was
     assert (await upload(stub, data, name="cut")).name == "cut"
@@ -159,10 +162,10 @@ async def test_what_worker_clusters_use_is_not_deleted(system: System, stub: Plu
         )
         stubs = WorkerClusterServiceStub(to)
         spec = WorkerClusterSpec(broker_cluster="outside", count=1, plugins=[PluginRef(name="used", version="1")])
-        made = (
+        worker_cluster = (
             await stubs.CreateWorkerCluster(clusters.CreateWorkerClusterRequest(name="user", spec=spec))
         ).worker_cluster
-        assert made.spec.plugins[0].sha256 == old.sha256
+        assert worker_cluster.spec.plugins[0].sha256 == old.sha256
         get, delete = pb.GetPluginRequest(name="used", version="1"), pb.DeletePluginRequest(name="used", version="1")
         assert list((await stub.GetPlugin(get)).plugin.worker_clusters) == ["user"]
         with pytest.raises(FailedPrecondition, match="is used by worker clusters user") as caught:

@@ -44,8 +44,10 @@ class Stubs:
         return (await self.clusters.GetWorkerCluster(clusters.GetWorkerClusterRequest(name=name))).worker_cluster
 
     async def create(self, name: str, **spec: Any) -> WorkerCluster:
-        wanted = WorkerClusterSpec(**{"broker_cluster": "outside", "count": 1} | spec)
-        answer = await self.clusters.CreateWorkerCluster(clusters.CreateWorkerClusterRequest(name=name, spec=wanted))
+        expected_spec = WorkerClusterSpec(**{"broker_cluster": "outside", "count": 1} | spec)
+        answer = await self.clusters.CreateWorkerCluster(
+            clusters.CreateWorkerClusterRequest(name=name, spec=expected_spec)
+        )
         return answer.worker_cluster
 
     async def update(self, name: str, *mask: str, etag: str = "", request_id: str = "", **spec: Any) -> WorkerCluster:
@@ -65,16 +67,16 @@ async def stubs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stubs
         running_system(tmp_path_factory.mktemp("system")) as system,
         channel(system.gateway.address) as to,
     ):
-        found = Stubs(to, system.gateway.address)
+        actual_stubs = Stubs(to, system.gateway.address)
 
         async def both_nodes() -> bool:
-            here = (await found.nodes.ListNodes(nodes.ListNodesRequest())).nodes
-            return [one.status.state for one in here] == [NODE_STATE_ONLINE] * 2
+            here = (await actual_stubs.nodes.ListNodes(nodes.ListNodesRequest())).nodes
+            return [item.status.state for item in here] == [NODE_STATE_ONLINE] * 2
 
         await eventually(both_nodes)
         spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1"))
-        await found.brokers.CreateBrokerCluster(brokers.CreateBrokerClusterRequest(name="outside", spec=spec))
-        yield found
+        await actual_stubs.brokers.CreateBrokerCluster(brokers.CreateBrokerClusterRequest(name="outside", spec=spec))
+        yield actual_stubs
 
 
 async def test_only_what_the_mask_names_is_changed(stubs: Stubs) -> None:
@@ -177,16 +179,19 @@ async def test_a_broker_cluster_keeps_its_kind(stubs: Stubs) -> None:
         await stubs.brokers.UpdateBrokerCluster(request)
     spec = BrokerClusterSpec(labels={"site": "here"})
     request = brokers.UpdateBrokerClusterRequest(name="outside", spec=spec, update_mask=FieldMask(paths=["labels"]))
-    made = (await stubs.brokers.UpdateBrokerCluster(request)).broker_cluster
-    assert (dict(made.spec.labels), made.spec.external.bootstrap_servers) == ({"site": "here"}, "127.0.0.1:1")
+    broker_cluster = (await stubs.brokers.UpdateBrokerCluster(request)).broker_cluster
+    assert (dict(broker_cluster.spec.labels), broker_cluster.spec.external.bootstrap_servers) == (
+        {"site": "here"},
+        "127.0.0.1:1",
+    )
 
 
 async def test_a_node_is_created_cordoned_drained_and_forgotten(stubs: Stubs) -> None:
     spec = NodeSpec(description="to come", labels={"disk": "ssd"})
     create = nodes.CreateNodeRequest(name="node-9", spec=spec, request_id="n-1")
-    made = (await stubs.nodes.CreateNode(create)).node
-    assert (made.status.state, made.spec) == (NODE_STATE_EXPECTED, spec)
-    assert (await stubs.nodes.CreateNode(create)).node == made
+    node = (await stubs.nodes.CreateNode(create)).node
+    assert (node.status.state, node.spec) == (NODE_STATE_EXPECTED, spec)
+    assert (await stubs.nodes.CreateNode(create)).node == node
     with pytest.raises(AlreadyExists):
         await stubs.nodes.CreateNode(nodes.CreateNodeRequest(name="node-9"))
     cordoned = (await stubs.nodes.CordonNode(nodes.CordonNodeRequest(name="node-9"))).node
@@ -197,7 +202,7 @@ async def test_a_node_is_created_cordoned_drained_and_forgotten(stubs: Stubs) ->
         (True, True),
         (False, False),
     ]
-    assert [n.generation for n in (made, cordoned, drained, free)] == [1, 2, 3, 4]
+    assert [n.generation for n in (node, cordoned, drained, free)] == [1, 2, 3, 4]
     await stubs.nodes.DeleteNode(nodes.DeleteNodeRequest(name="node-9", etag=free.etag))
     with pytest.raises(NotFound, match="node-9"):
         await stubs.nodes.GetNode(nodes.GetNodeRequest(name="node-9"))

@@ -19,8 +19,8 @@ BROKERS = [f"broker/default/{n}" for n in range(3)]
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    async with running_hosts(tmp_path, NODES) as made:
-        yield made
+    async with running_hosts(tmp_path, NODES) as new_running_hosts:
+        yield new_running_hosts
 
 
 async def watched_change(system: System, bootstrap: str) -> tuple[int, int]:
@@ -28,9 +28,10 @@ async def watched_change(system: System, bootstrap: str) -> tuple[int, int]:
     were in sync at least."""
     away, fewest = 0, 3
     while True:
-        found = await system.of.workloads()
+        workloads = await system.of.workloads()
         fresh = [
-            found[n].status.state == RUNNING and found[n].status.generation == found[n].generation for n in BROKERS
+            workloads[n].status.state == RUNNING and workloads[n].status.generation == workloads[n].generation
+            for n in BROKERS
         ]
         away = max(away, fresh.count(False))
         try:
@@ -38,7 +39,7 @@ async def watched_change(system: System, bootstrap: str) -> tuple[int, int]:
             fewest = min([fewest, *(len(p.in_sync) for p in there if p.topic == "kept")])
         except KeelmanError:
             pass  # the broker that was asked is the one that ends
-        if all(fresh) and all(found[n].generation == 2 for n in BROKERS):
+        if all(fresh) and all(workloads[n].generation == 2 for n in BROKERS):
             return away, fewest
         await asyncio.sleep(0.1)
 

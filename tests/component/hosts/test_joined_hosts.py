@@ -14,8 +14,8 @@ pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    with cabled(tmp_path, ("n1", "n2")) as system, operated(system) as made:
-        yield made
+    with cabled(tmp_path, ("n1", "n2")) as system, operated(system) as opened:
+        yield opened
 
 
 async def test_a_second_host_joins_by_the_documented_commands(commands: Commands) -> None:

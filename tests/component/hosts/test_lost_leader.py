@@ -31,23 +31,23 @@ def begun_to_lead(folder: Path) -> int:
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
     """State services on n1, which leads, and on n2; the gateway and the database are on this host."""
-    with cabled(tmp_path, NODES) as made, running_postgresql({}, host=made.address) as database, ended(made):
+    with cabled(tmp_path, NODES) as opened, running_postgresql({}, host=opened.address) as database, ended(opened):
         url, key = database.database(), str(tmp_path / "key")
-        states = [made.hosts[name] for name in NODES[:2]]
+        states = [opened.hosts[name] for name in NODES[:2]]
         for host in states:
             place = ("--host", host.address, "--port", str(STATE), "--home", str(tmp_path / f"state-{host.name}"))
-            made.spawn("state", *place, "--database", url, "--key-file", key, on=host)
+            opened.spawn("state", *place, "--database", url, "--key-file", key, on=host)
             await eventually(lambda host=host: is_serving(f"{host.address}:{STATE}"), seconds=60, what="state serves")
             if host is states[0]:
                 await eventually(lambda: begun_to_lead(tmp_path) == 1, seconds=60, what="it leads")
         addresses = ",".join(f"{host.address}:{STATE}" for host in states)
-        gateway_address = await made.start_gateway(addresses)
-        for host in made.hosts.values():
+        gateway_address = await opened.start_gateway(addresses)
+        for host in opened.hosts.values():
             host.start(addresses)
         async with channel(gateway_address) as gateway:
-            made.clients = made.gateway = Clients(gateway)
-            await made.online(*NODES)
-            yield made
+            opened.clients = opened.gateway = Clients(gateway)
+            await opened.online(*NODES)
+            yield opened
 
 
 async def test_the_leaders_host_is_lost_and_nothing_of_the_records(system: System, tmp_path: Path) -> None:

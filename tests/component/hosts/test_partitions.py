@@ -26,8 +26,8 @@ PAIRS = list(itertools.combinations((STATE, GATEWAY, WORKER, BROKER), 2)) if ALL
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    async with running_hosts(tmp_path, (WORKER, BROKER), apart=(STATE, GATEWAY)) as made:
-        yield made
+    async with running_hosts(tmp_path, (WORKER, BROKER), apart=(STATE, GATEWAY)) as new_running_hosts:
+        yield new_running_hosts
 
 
 async def healed(system: System, lines: Lines) -> None:
@@ -46,13 +46,13 @@ async def healed(system: System, lines: Lines) -> None:
     await lines.passes(seconds=HEALED_SECONDS)
 
 
-def ways(one: Host, other: Host) -> dict[str, list[tuple[Host, Host]]]:
+def ways(host: Host, other: Host) -> dict[str, list[tuple[Host, Host]]]:
     """What is lost: who sends it, and to whom."""
-    there, back = (one, other), (other, one)
+    there, back = (host, other), (other, host)
     return {
-        f"{one.name} to {other.name}": [there],
-        f"{other.name} to {one.name}": [back],
-        f"{one.name} and {other.name}": [there, back],
+        f"{host.name} to {other.name}": [there],
+        f"{other.name} to {host.name}": [back],
+        f"{host.name} and {other.name}": [there, back],
     }
 
 
@@ -69,7 +69,7 @@ async def test_it_heals_without_a_person_and_nothing_is_lost_or_doubled(system: 
         await lines.passes(seconds=120)
         loop = asyncio.get_running_loop()
         for names in PAIRS:
-            for name, lost in ways(*(system.hosts[one] for one in names)).items():
+            for name, lost in ways(*(system.hosts[name] for name in names)).items():
                 cut = loop.time()
                 for sender, to in lost:
                     sender.lose(to)

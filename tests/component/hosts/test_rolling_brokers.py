@@ -25,8 +25,8 @@ BUSY_LOAD = 16.0
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    async with running_hosts(tmp_path, NODES) as made:
-        yield made
+    async with running_hosts(tmp_path, NODES) as new_running_hosts:
+        yield new_running_hosts
 
 
 async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_only(system: System) -> None:
@@ -48,9 +48,9 @@ async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_o
         await system.update_brokers("default", "managed.properties", properties={"log.retention.hours": "5"})
 
         async def restarted() -> bool:
-            found = await system.of.workloads()
-            fresh = [found[n] for n in BROKERS if found[n].status.state == RUNNING]
-            return [one.status.generation for one in fresh] == [2, 2, 2]
+            workloads = await system.of.workloads()
+            fresh = [workloads[n] for n in BROKERS if workloads[n].status.state == RUNNING]
+            return [item.status.generation for item in fresh] == [2, 2, 2]
 
         await eventually(restarted, seconds=300, what="all brokers have the change")
         await system.in_state("default", "RUNNING")

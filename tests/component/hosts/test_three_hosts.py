@@ -19,8 +19,8 @@ NODES = ("n1", "n2", "n3")
 
 async def in_sync(brokers: Mapping[str, str], topic: str) -> bool:
     """Whether each of the three brokers has the whole topic."""
-    found = [p for p in await partitions_of(brokers, seconds=5) if p.topic == topic]
-    return bool(found) and all(len(p.in_sync) == 3 for p in found)
+    results = [p for p in await partitions_of(brokers, seconds=5) if p.topic == topic]
+    return bool(results) and all(len(p.in_sync) == 3 for p in results)
 
 
 async def test_installed_by_the_documented_commands_and_a_host_is_replaced(commands: Commands) -> None:

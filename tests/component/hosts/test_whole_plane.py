@@ -66,7 +66,7 @@ async def test_the_whole_table(commands: Commands) -> None:
             figures.add(
                 "secrets found where nothing needs them", f"{len(search.strays)} in {search.looked:,} places", "0"
             )
-    load = ", ".join(f"{one:.0f}" for one in os.getloadavg())
+    load = ", ".join(f"{item:.0f}" for item in os.getloadavg())
     print(f"\nload of the machine: {load}\n{figures}")
     assert all(report.clean for report in reports), reports
     assert search.strays == set()
@@ -164,7 +164,7 @@ async def the_brokers_are_restarted(plane: Plane, lines: Copies, figures: Figure
 async def the_leader_is_killed(plane: Plane, lines: Copies, figures: Figures) -> None:
     """The state service that leads, whose gateway and agents then ask the other."""
     commands = plane.commands
-    leads = next(node for node in NODES[:2] if led(commands, node) == max(led(commands, one) for one in NODES[:2]))
+    leads = next(node for node in NODES[:2] if led(commands, node) == max(led(commands, item) for item in NODES[:2]))
     other = next(node for node in NODES[:2] if node != leads)
     before = led(commands, leads)
     async with watched(lines, (*TOPICS, *lines.copied)) as longest:
@@ -190,8 +190,8 @@ async def the_leader_is_killed(plane: Plane, lines: Copies, figures: Figures) ->
 
 def led(commands: Commands, node: str) -> int:
     """The last epoch in which the state service of a host began to lead; 0 for none."""
-    found = re.findall(r"\bleads +epoch=(\d+)", (commands.system.folder / f"{node}.log").read_text())
-    return max(map(int, found), default=0)
+    result = re.findall(r"\bleads +epoch=(\d+)", (commands.system.folder / f"{node}.log").read_text())
+    return max(map(int, result), default=0)
 
 
 async def searched(plane: Plane, server: PostgresqlServer) -> Search:
@@ -218,8 +218,8 @@ async def searched(plane: Plane, server: PostgresqlServer) -> Search:
         search.look(f"keelman {' '.join(words)}", commands.run(*words).encode())
     for place, data in await in_topics(plane.properties, (LOAD, *TOPICS, *(f"copy-{topic}" for topic in TOPICS))):
         search.look(place, data)
-    for found in (in_tables(plane.database), in_processes(folder), in_files(server.folder), in_files(folder)):
-        for place, data in found:
+    for result in (in_tables(plane.database), in_processes(folder), in_files(server.folder), in_files(folder)):
+        for place, data in result:
             search.look(place, data)
     return search
 

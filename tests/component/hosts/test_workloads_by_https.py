@@ -25,8 +25,8 @@ WAIT = ("--wait", "--timeout", "240")
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    with cabled(tmp_path, NODES) as system, operated(system) as made:
-        yield made
+    with cabled(tmp_path, NODES) as system, operated(system) as opened:
+        yield opened
 
 
 async def run(commands: Commands, *words: str, code: int = 0) -> str:
@@ -35,14 +35,14 @@ async def run(commands: Commands, *words: str, code: int = 0) -> str:
 
 def secured(folder: Path, authority: Authority, *addresses: str) -> list[str]:
     """Properties of workers whose https takes clients with a certificate of the authority alone."""
-    given = {
+    fields = {
         "keystore.location": str(authority.issue("worker", *addresses).write_pkcs12(folder / "worker.p12")),
         "keystore.password": PASSWORD,
         "truststore.location": str(authority.write_trust(folder / "trust.p12")),
         "truststore.password": PASSWORD,
         "client.auth": "required",
     }
-    return [word for key, value in given.items() for word in ("--set", f"listeners.https.ssl.{key}={value}")]
+    return [word for key, value in fields.items() for word in ("--set", f"listeners.https.ssl.{key}={value}")]
 
 
 async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp_path: Path) -> None:
@@ -65,25 +65,25 @@ async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp
     (lines := tmp_path / "lines").write_text("one\ntwo\n")
     config = ("connector.class=FileStreamSource", f"file={lines}", "topic=lines")
     await run(commands, "create", "topic", "lines", "--partitions", "1", *WAIT)
-    sets = [word for one in config for word in ("--set", one)]
+    sets = [word for item in config for word in ("--set", item)]
     await run(commands, "create", "connector", "lines", "--cluster", "demo", *sets, *WAIT)
 
     def copied() -> bool:
-        found = json.loads(commands.run("get", "topic", "lines", "-o", "json"))
-        (part,) = found["status"]["brokers"]["partitions"]
+        tree = json.loads(commands.run("get", "topic", "lines", "-o", "json"))
+        (part,) = tree["status"]["brokers"]["partitions"]
         return int(part.get("end_offset", 0)) >= 2
 
     await eventually(copied, seconds=60, what="the lines are on the brokers")
     await asked_by_a_stranger(commands, authority)
 
-    for words, why in (
+    for words, reason in (
         (("--count", "1"), "would be plain http: give its cluster https"),
         (("--count", "1", "--https", *keys[:4]), "would authenticate no caller"),
     ):
         await run(commands, "create", "worker-cluster", "open", *words)
         begun = time.monotonic()
         said = await run(commands, "start", "worker-cluster", "open", *WAIT, code=1)
-        assert why in said
+        assert reason in said
         assert time.monotonic() - begun < 120, "it is said at once, and not after the whole time"
         await run(commands, "delete", "worker-cluster", "open", *WAIT)
 

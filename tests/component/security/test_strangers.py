@@ -143,9 +143,9 @@ async def test_http_serves_others_beside_1100_unfinished_requests(system: System
     try:
         for _ in range(1100):
             with contextlib.suppress(OSError):
-                one = socket.create_connection(("127.0.0.1", port), 5)
-                opened.append(one)
-                one.sendall(UNFINISHED % b"x")
+                connection = socket.create_connection(("127.0.0.1", port), 5)
+                opened.append(connection)
+                connection.sendall(UNFINISHED % b"x")
         async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=10) as http:
 
             async def served() -> bool:
@@ -153,5 +153,5 @@ async def test_http_serves_others_beside_1100_unfinished_requests(system: System
 
             await eventually(served)
     finally:
-        for one in opened:
-            one.close()
+        for connection in opened:
+            connection.close()

@@ -35,11 +35,11 @@ RUNNING, ENDED, FAILED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_EN
 @pytest_asyncio.fixture(scope="module")
 async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[list[Spark]]:
     """The services that were started, one after the other."""
-    made: list[Spark] = []
+    sparks: list[Spark] = []
     try:
-        yield made
+        yield sparks
     finally:
-        for service in made:
+        for service in sparks:
             service.kill()
 
 
@@ -57,17 +57,17 @@ async def spark(services: list[Spark], tmp_path_factory: pytest.TempPathFactory)
 
 
 @pytest_asyncio.fixture
-async def one(spark: Spark, request: pytest.FixtureRequest) -> AsyncIterator[Worker]:
+async def spark_worker(spark: Spark, request: pytest.FixtureRequest) -> AsyncIterator[Worker]:
     """A worker of the test's own, and so slots of its own."""
-    async with worker(spark, f"{request.node.name}:8083") as made:
-        yield made
+    async with worker(spark, f"{request.node.name}:8083") as new_worker:
+        yield new_worker
 
 
 @pytest_asyncio.fixture(scope="module")
 async def steady(services: list[Spark], tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worker]:
     """A worker for tests that leave its slots whole: each new slot takes a second or two."""
-    async with worker(await serving(services, tmp_path_factory), "steady:8083") as made:
-        yield made
+    async with worker(await serving(services, tmp_path_factory), "steady:8083") as new_worker:
+        yield new_worker
 
 
 async def grows(file: Path) -> None:
@@ -98,28 +98,30 @@ async def test_a_run_goes_from_ticket_to_drain(steady: Worker, tmp_path: Path) -
     assert steady.renewed > 0
 
 
-async def test_runs_spread_over_the_workers_slots_and_a_cut_ends_one_only(one: Worker, tmp_path: Path) -> None:
-    first, second, third = [await one.running(tmp_path) for _ in range(3)]
-    slots = [one.slot_of(uid) for uid in (first, second, third)]
+async def test_runs_spread_over_the_workers_slots_and_a_cut_ends_one_only(spark_worker: Worker, tmp_path: Path) -> None:
+    first, second, third = [await spark_worker.running(tmp_path) for _ in range(3)]
+    slots = [spark_worker.slot_of(uid) for uid in (first, second, third)]
     assert slots[0] != slots[1]
     assert slots[2] in slots[:2]
-    one.cut(second)
-    assert (await one.reached(second, ENDED)).reason == "WITHDRAWN"
+    spark_worker.cut(second)
+    assert (await spark_worker.reached(second, ENDED)).reason == "WITHDRAWN"
     await grows(tmp_path / first)
     await grows(tmp_path / third)
 
 
-async def test_usage_is_told_with_each_renewal_and_counts_slots_that_are_gone(one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path)
-    used = await eventually(lambda: one.usage if one.usage.cpu_time.ToMilliseconds() > 20 else None)
+async def test_usage_is_told_with_each_renewal_and_counts_slots_that_are_gone(
+    spark_worker: Worker, tmp_path: Path
+) -> None:
+    uid = await spark_worker.running(tmp_path)
+    used = await eventually(lambda: spark_worker.usage if spark_worker.usage.cpu_time.ToMilliseconds() > 20 else None)
     assert used is not None
     assert used.slots >= 1
     assert 10_000_000 < used.memory_bytes < 1_000_000_000
-    one.slot_process(uid).kill()
-    await one.reached(uid, FAILED)
-    seen = one.renewed
-    await eventually(lambda: one.renewed > seen + 1)
-    assert one.usage.cpu_time.ToNanoseconds() >= used.cpu_time.ToNanoseconds()
+    spark_worker.slot_process(uid).kill()
+    await spark_worker.reached(uid, FAILED)
+    seen = spark_worker.renewed
+    await eventually(lambda: spark_worker.renewed > seen + 1)
+    assert spark_worker.usage.cpu_time.ToNanoseconds() >= used.cpu_time.ToNanoseconds()
 
 
 async def test_levels_of_logging_that_are_set_on_a_worker_reach_its_slots(steady: Worker, tmp_path: Path) -> None:
@@ -142,7 +144,9 @@ async def test_levels_of_logging_that_are_set_on_a_worker_reach_its_slots(steady
     await eventually(quiet, what="the slot logs less")
 
 
-async def test_plugins_have_slots_of_their_own_where_their_modules_are_found(one: Worker, tmp_path: Path) -> None:
+async def test_plugins_have_slots_of_their_own_where_their_modules_are_found(
+    spark_worker: Worker, tmp_path: Path
+) -> None:
     plugin = tmp_path / "plugin"
     (plugin / "acme-1.0.dist-info").mkdir(parents=True)
     (plugin / "acme-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
@@ -150,25 +154,25 @@ async def test_plugins_have_slots_of_their_own_where_their_modules_are_found(one
         "[keelman.connectors]\ncom.acme.Source = acme:Source\n"
     )
     (plugin / "acme.py").write_text("")
-    first = await one.running(tmp_path, plugin=plugin, module="acme")
-    second = await one.running(tmp_path, plugin=plugin, module="acme")
-    shared = await one.running(tmp_path)
-    assert len({one.slot_of(uid) for uid in (first, second, shared)}) == 3
-    failed = await one.reached(one.start(tmp_path, module="acme"), FAILED)
+    first = await spark_worker.running(tmp_path, plugin=plugin, module="acme")
+    second = await spark_worker.running(tmp_path, plugin=plugin, module="acme")
+    shared = await spark_worker.running(tmp_path)
+    assert len({spark_worker.slot_of(uid) for uid in (first, second, shared)}) == 3
+    failed = await spark_worker.reached(spark_worker.start(tmp_path, module="acme"), FAILED)
     assert "acme" in failed.message
-    missing = one.start(tmp_path, plugin=tmp_path / "none")
-    await eventually(lambda: any(u.run_uid == missing and "is not there" in u.message for u in one.updates))
+    missing = spark_worker.start(tmp_path, plugin=tmp_path / "none")
+    await eventually(lambda: any(u.run_uid == missing and "is not there" in u.message for u in spark_worker.updates))
 
 
-async def test_a_busy_run_gets_a_slot_of_its_own(one: Worker, tmp_path: Path) -> None:
-    uids = [await one.running(tmp_path, mode="busy", connector=f"busy-{n}") for n in range(3)]
-    before = {one.slot_of(uid) for uid in uids}
+async def test_a_busy_run_gets_a_slot_of_its_own(spark_worker: Worker, tmp_path: Path) -> None:
+    uids = [await spark_worker.running(tmp_path, mode="busy", connector=f"busy-{n}") for n in range(3)]
+    before = {spark_worker.slot_of(uid) for uid in uids}
     assert len(before) == 2
-    moved = await eventually(lambda: next((u for u in one.updates if u.reason == "MOVED"), None), seconds=120)
+    moved = await eventually(lambda: next((u for u in spark_worker.updates if u.reason == "MOVED"), None), seconds=120)
     assert moved is not None
     assert (moved.state, moved.run_uid in uids) == (ENDED, True)
-    again = await one.running(tmp_path, mode="busy", connector=f"busy-{uids.index(moved.run_uid)}")
-    assert one.slot_of(again) not in before
+    again = await spark_worker.running(tmp_path, mode="busy", connector=f"busy-{uids.index(moved.run_uid)}")
+    assert spark_worker.slot_of(again) not in before
     await grows(tmp_path / again)
 
 
@@ -201,49 +205,49 @@ async def test_a_wrong_or_used_token_is_refused(spark: Spark, steady: Worker, tm
     await grows(tmp_path / uid)
 
 
-async def test_a_killed_slot_fails_its_runs_at_once_and_a_new_one_works(one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path)
-    one.slot_process(uid).kill()
-    lost = await one.reached(uid, FAILED)
+async def test_a_killed_slot_fails_its_runs_at_once_and_a_new_one_works(spark_worker: Worker, tmp_path: Path) -> None:
+    uid = await spark_worker.running(tmp_path)
+    spark_worker.slot_process(uid).kill()
+    lost = await spark_worker.reached(uid, FAILED)
     assert (lost.reason, lost.retriable) == ("SLOT_LOST", True)
     assert "no beat" not in lost.message, "at once: it was not waited for"
-    again = await one.running(tmp_path)
+    again = await spark_worker.running(tmp_path)
     await grows(tmp_path / again)
 
 
-async def test_a_frozen_slot_is_given_up_and_commits_nothing_more(one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path)
+async def test_a_frozen_slot_is_given_up_and_commits_nothing_more(spark_worker: Worker, tmp_path: Path) -> None:
+    uid = await spark_worker.running(tmp_path)
     await grows(tmp_path / uid)
-    process = one.slot_process(uid)
+    process = spark_worker.slot_process(uid)
     process.suspend()
     stopped = time.time()
-    lost = await one.reached(uid, FAILED)
+    lost = await spark_worker.reached(uid, FAILED)
     assert (lost.reason, lost.retriable) == ("SLOT_LOST", True)
     assert "no beat" in lost.message
     await eventually(lambda: not process.is_running(), what="Spark ends the frozen process")
     assert max(times(tmp_path / uid)) <= stopped + 0.5
 
 
-async def test_a_silent_loop_gets_its_slot_recycled(one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path, mode="silent")
-    lost = await one.reached(uid, FAILED)
+async def test_a_silent_loop_gets_its_slot_recycled(spark_worker: Worker, tmp_path: Path) -> None:
+    uid = await spark_worker.running(tmp_path, mode="silent")
+    lost = await spark_worker.reached(uid, FAILED)
     assert (lost.reason, lost.retriable) == ("SLOT_LOST", True)
     # It says 99 s of itself; no loop is silent for longer than its process has been awake.
     assert re.search(r"Sleeper.read \(sea.py:7\) has not come back for \d\d s", lost.message), lost.message
 
 
-async def test_a_lapsed_lease_cuts_the_runs_though_the_link_is_open(one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path)
-    process = one.slot_process(uid)
-    one.renewing = False
-    lapsed = await one.reached(uid, FAILED)
+async def test_a_lapsed_lease_cuts_the_runs_though_the_link_is_open(spark_worker: Worker, tmp_path: Path) -> None:
+    uid = await spark_worker.running(tmp_path)
+    process = spark_worker.slot_process(uid)
+    spark_worker.renewing = False
+    lapsed = await spark_worker.reached(uid, FAILED)
     assert (lapsed.reason, lapsed.retriable) == ("LEASE_LAPSED", True)
     await eventually(lambda: not process.is_running(), what="the slot has ended")
-    refused = await one.reached(one.start(tmp_path), FAILED)
+    refused = await spark_worker.reached(spark_worker.start(tmp_path), FAILED)
     assert refused.reason == "LEASE_LAPSED"
-    one.renewing, renewed = True, one.renewed
-    await eventually(lambda: one.renewed > renewed, what="the lease is renewed")
-    await one.running(tmp_path)
+    spark_worker.renewing, renewed = True, spark_worker.renewed
+    await eventually(lambda: spark_worker.renewed > renewed, what="the lease is renewed")
+    await spark_worker.running(tmp_path)
 
 
 async def test_links_take_over_or_cut(spark: Spark, tmp_path: Path) -> None:
@@ -295,8 +299,8 @@ async def test_an_unknown_run_is_answered(steady: Worker) -> None:
 
 
 async def test_a_killed_service_takes_everything_with_it(spark: Spark, tmp_path: Path) -> None:
-    async with worker(spark, "python:8083") as one:
-        uid = await one.running(tmp_path)
+    async with worker(spark, "python:8083") as single_worker:
+        uid = await single_worker.running(tmp_path)
         spark.kill()
         await spark.nothing_left(60)
         assert time.time() - max(times(tmp_path / uid)) < 60
@@ -305,21 +309,21 @@ async def test_a_killed_service_takes_everything_with_it(spark: Spark, tmp_path:
 async def test_a_killed_jvm_is_started_again_under_the_same_service_and_sigterm_drains_that(
     spark: Spark, tmp_path: Path
 ) -> None:
-    async with worker(spark, "jvm:8083") as one:
-        uid = await one.running(tmp_path)
-        slot, lost = one.slot_process(uid), spark.jvm()
+    async with worker(spark, "jvm:8083") as single_worker:
+        uid = await single_worker.running(tmp_path)
+        slot, lost = single_worker.slot_process(uid), spark.jvm()
         lost.kill()
-        assert (await one.reached(uid, FAILED)).reason == "SLOT_LOST"
-        again = await one.running(tmp_path)
+        assert (await single_worker.reached(uid, FAILED)).reason == "SLOT_LOST"
+        again = await single_worker.running(tmp_path)
         await grows(tmp_path / again)
         await eventually(lambda: not slot.is_running(), what="it goes with its JVM")
         assert spark.jvm() != lost
         assert "spark_lost" in spark.text()
-        assert f"Spark's JVM (pid {lost.pid}) ended: exit code -9" in one.problems, "the worker was told"
-        await eventually(lambda: one.problems[-1] == "", what="and that it is over")
+        assert f"Spark's JVM (pid {lost.pid}) ended: exit code -9" in single_worker.problems, "the worker was told"
+        await eventually(lambda: single_worker.problems[-1] == "", what="and that it is over")
         spark.below()
         spark.process.send_signal(signal.SIGTERM)
-        assert (await one.reached(again, ENDED)).reason == "DRAINED"
+        assert (await single_worker.reached(again, ENDED)).reason == "DRAINED"
     await eventually(lambda: spark.process.poll() is not None, what="the service ends")
     assert spark.process.returncode == 0, spark.text()
     await spark.nothing_left(60)

@@ -49,8 +49,8 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     access.write_text(f'[[token]]\nname = "program"\nrole = "admin"\nsha256 = "{token_digest(TOKEN)}"\n')
     access.chmod(0o600)
     other.write_text(Authority().pem)
-    async with installation(tmp_path / "i", access=access) as made:
-        yield Gateway(made.gateway, made.state_home.authority, other)
+    async with installation(tmp_path / "i", access=access) as new_installation:
+        yield Gateway(new_installation.gateway, new_installation.state_home.authority, other)
 
 
 async def ran(words: Sequence[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -96,8 +96,8 @@ async def test_a_program_in_go(gateway: Gateway, tmp_path: Path) -> None:
         shutil.copy(PROGRAMS / file, folder)
     buf = str(Path(sys.executable).with_name("buf"))
     await tools(folder, [go, "mod", "download"])
-    made = await ran([buf, "generate", str(PROTOS), "--template", json.dumps(GENERATE)], folder)
-    assert made.returncode == 0, made.stderr
+    result = await ran([buf, "generate", str(PROTOS), "--template", json.dumps(GENERATE)], folder)
+    assert result.returncode == 0, result.stderr
     built = await ran([go, "build", "-o", "client", "."], folder)
     assert built.returncode == 0, built.stderr
     await judged([str(folder / "client")], folder, gateway, "by-go")

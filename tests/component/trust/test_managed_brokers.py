@@ -49,14 +49,14 @@ async def test_a_worker_copies_by_brokers_with_tls_whose_certificate_is_renewed(
     lines, topic = tmp_path / "lines.txt", "lines"
     lines.write_text("one\n")
     ranges = {"broker_ports": free_range(4), "worker_ports": free_range(2), "spark_ports": free_range(2)}
-    async with installation(tmp_path, certificate_hours=LIFE_HOURS, **ranges) as made:
-        await made.join("n1")
-        home = made.homes["n1"]
+    async with installation(tmp_path, certificate_hours=LIFE_HOURS, **ranges) as new_installation:
+        await new_installation.join("n1")
+        home = new_installation.homes["n1"]
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(nothing_left(home))
-            agent = await stack.enter_async_context(made.agent("n1"))
-            await made.online("n1")
-            clients = Clients(made.to_gateway)
+            agent = await stack.enter_async_context(new_installation.agent("n1"))
+            await new_installation.online("n1")
+            clients = Clients(new_installation.to_gateway)
             spec = brokers.BrokerClusterSpec(managed=brokers.ManagedBrokers(nodes=["n1"], heap_mb=256, tls=MUTUAL))
             request = brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec)
             await clients.brokers.CreateBrokerCluster(request)
@@ -65,8 +65,8 @@ async def test_a_worker_copies_by_brokers_with_tls_whose_certificate_is_renewed(
 
             async def running() -> bool:
                 assert not agent.done()
-                found = await clients.worker_cluster("demo")
-                return found.status.ready_workers == 1
+                worker_cluster = await clients.worker_cluster("demo")
+                return worker_cluster.status.ready_workers == 1
 
             await eventually(running, seconds=240, what="the worker runs")
             definitions = Definitions(clients, "demo")
@@ -75,11 +75,11 @@ async def test_a_worker_copies_by_brokers_with_tls_whose_certificate_is_renewed(
             assert (await definitions.apply("from-file")).state == OPERATION_STATE_SUCCEEDED
 
             with (home.workload("worker/demo/0") / "worker.properties").open() as file:
-                given = javaproperties.load(file)
+                fields = javaproperties.load(file)
             shown = (await clients.broker_cluster("default")).status
             assert shown.client_properties["ssl.keystore.key"] == "[hidden]"
-            assert shown.client_properties["ssl.truststore.certificates"] == given["ssl.truststore.certificates"]
-            client = {**for_librdkafka(given), "bootstrap.servers": shown.bootstrap_servers}
+            assert shown.client_properties["ssl.truststore.certificates"] == fields["ssl.truststore.certificates"]
+            client = {**for_librdkafka(fields), "bootstrap.servers": shown.bootstrap_servers}
 
             async def read(count: int, name: str = topic) -> list[bytes | None]:
                 consumer = Consumer({**client, "group.id": "reader"})

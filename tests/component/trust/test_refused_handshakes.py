@@ -28,11 +28,13 @@ async def state(tmp_path: Path) -> AsyncIterator[tuple[StateProcess, Authority]]
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     flags = [word for name in files for word in (f"--{name.replace('_', '-')}", str(tmp_path / name))]
-    made = StateProcess(tmp_path / "s", *flags, "--trust", "installation")
-    await made.spawn()
-    await eventually(lambda: is_serving(f"unix:{Home(made.home).socket('state')}"), seconds=60, what="state serves")
-    yield made, authority
-    await made.end()
+    state_process = StateProcess(tmp_path / "s", *flags, "--trust", "installation")
+    await state_process.spawn()
+    await eventually(
+        lambda: is_serving(f"unix:{Home(state_process.home).socket('state')}"), seconds=60, what="state serves"
+    )
+    yield state_process, authority
+    await state_process.end()
 
 
 async def test_the_reason_is_logged_and_who_came(state: tuple[StateProcess, Authority]) -> None:

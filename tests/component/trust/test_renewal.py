@@ -19,29 +19,31 @@ LIFE_HOURS = 9 / 3600
 async def test_all_certificates_are_renewed_and_nobody_is_started_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with installation(tmp_path, certificate_hours=LIFE_HOURS) as made:
-        https = await made.https()
+    async with installation(tmp_path, certificate_hours=LIFE_HOURS) as new_installation:
+        https = await new_installation.https()
         assert "gateway.keelman.internal" in https.hosts
-        await made.join("n1")
-        folder = MemberFolder(made.homes["n1"].member("node"))
+        await new_installation.join("n1")
+        folder = MemberFolder(new_installation.homes["n1"].member("node"))
         first = certificate_facts(folder.certificate.read_bytes())
         key = folder.key.read_bytes()
-        async with made.agent("n1") as agent:
-            await made.online("n1")
+        async with new_installation.agent("n1") as agent:
+            await new_installation.online("n1")
 
             async def twice() -> bool:
                 assert not agent.done()
-                await made.nodes()  # the gateway goes on to answer
+                await new_installation.nodes()  # the gateway goes on to answer
                 return certificate_facts(folder.certificate.read_bytes()).end > first.end + (first.end - first.begin)
 
             await eventually(twice, seconds=60, every=0.2, what="the certificate was renewed")
-            await made.online("n1", seconds=60)
-            assert (await made.https()).end > https.end, "https has a certificate that came since, too"
+            await new_installation.online("n1", seconds=60)
+            assert (await new_installation.https()).end > https.end, "https has a certificate that came since, too"
             told = capsys.readouterr().out
             assert told.count("session_opened") >= 2, "a session is one of a certificate that holds"
             assert told.count("session_opened") <= 5
             assert folder.key.read_bytes() == key
             pems = folder.read(Identity(IdentityKind.NODE, "n1"))
-            async with channel(made.state, root_certificates=pems.roots, client=pems, server_name=STATE_NAME) as link:
+            async with channel(
+                new_installation.state, root_certificates=pems.roots, client=pems, server_name=STATE_NAME
+            ) as link:
                 await link.channel_ready()  # by a certificate of state's that came since
                 assert SessionServiceStub(link)

@@ -38,10 +38,10 @@ def url() -> Iterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def another(home: Home, port: int, **given: Any) -> AsyncIterator[asyncio.Event]:
+async def another(home: Home, port: int, **fields: Any) -> AsyncIterator[asyncio.Event]:
     """A state service on the same database; ends once the event is set, and at the end."""
     stop = asyncio.Event()
-    task = asyncio.ensure_future(run(Settings(home=home.root, port=port, trust="installation", **given), stop))
+    task = asyncio.ensure_future(run(Settings(home=home.root, port=port, trust="installation", **fields), stop))
     try:
         await eventually(lambda: task.done() or is_serving(f"unix:{home.socket('state')}"), what="the second serves")
         yield stop
@@ -57,25 +57,29 @@ async def test_they_go_to_the_other_one(tmp_path: Path, url: str) -> None:
         "session_timeout_seconds": 20.0, "advertised_address": f"127.0.0.1:{second},127.0.0.1:{first}",
     }  # fmt: skip
     async with (
-        installation(tmp_path, port=first, **shared) as made,
+        installation(tmp_path, port=first, **shared) as new_installation,
         another(Home(tmp_path / "second"), second, **shared) as stop,
     ):
-        await made.join("n1")
-        await made.join("g2", token=await made.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
-        assert f"127.0.0.1:{second},127.0.0.1:{first}" in made.homes["n1"].settings_file("agent").read_text()
-        async with made.agent("n1"), made.second_gateway("g2") as link:
-            await made.online("n1")
+        await new_installation.join("n1")
+        await new_installation.join(
+            "g2", token=await new_installation.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY
+        )
+        assert (
+            f"127.0.0.1:{second},127.0.0.1:{first}" in new_installation.homes["n1"].settings_file("agent").read_text()
+        )
+        async with new_installation.agent("n1"), new_installation.second_gateway("g2") as link:
+            await new_installation.online("n1")
             nodes = stub_of(link, "node", "node")
             assert len((await nodes.ListNodes(ListNodesRequest())).nodes) == 1
             stop.set()
             await eventually(lambda: is_gone(second), what="the second has ended")
-            before = (await made.nodes())["n1"].status.heartbeat_time.ToNanoseconds()
-            await eventually(lambda: beats(made, before), what="the agent is with the first")
+            before = (await new_installation.nodes())["n1"].status.heartbeat_time.ToNanoseconds()
+            await eventually(lambda: beats(new_installation, before), what="the agent is with the first")
 
             async def answered() -> bool:
                 with contextlib.suppress(Unavailable):
-                    found = (await nodes.ListNodes(ListNodesRequest())).nodes
-                    return [node.status.state for node in found] == [ONLINE]
+                    actual_nodes = (await nodes.ListNodes(ListNodesRequest())).nodes
+                    return [node.status.state for node in actual_nodes] == [ONLINE]
                 return False
 
             await eventually(answered, what="the gateway asks the first")
@@ -90,6 +94,6 @@ async def is_gone(port: int) -> bool:
     return False
 
 
-async def beats(made: Installation, since: int) -> bool:
-    found = (await made.nodes())["n1"].status
-    return found.state == ONLINE and found.heartbeat_time.ToNanoseconds() > since + 2_000_000_000
+async def beats(new_installation: Installation, since: int) -> bool:
+    status = (await new_installation.nodes())["n1"].status
+    return status.state == ONLINE and status.heartbeat_time.ToNanoseconds() > since + 2_000_000_000

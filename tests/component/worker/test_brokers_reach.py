@@ -58,17 +58,17 @@ async def test_brokers_that_a_worker_does_not_reach_are_noted_until_it_does(
 async def test_one_answer_that_does_not_come_is_no_note(
     link: Proxy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[ReachNote | None] = []
+    reach_notes: list[ReachNote | None] = []
     ask, noted_down = BrokersReach._asked, []
 
     async def once_frozen(self: BrokersReach) -> ReachNote | None:
-        asked.append(await ask(self))
+        reach_notes.append(await ask(self))
         link.weather = Weather()
-        return asked[-1]
+        return reach_notes[-1]
 
     monkeypatch.setattr(BrokersReach, "_asked", once_frozen)
     monkeypatch.setattr(BrokersReach, "_note", lambda _self, _file, problem: noted_down.append(problem))
     link.weather = Weather(frozen=True)
     async with BrokersReach(tmp_path / "brokers.json", {"bootstrap.servers": link.address}, client_id="w").watched():
-        await eventually(lambda: len(asked) >= 3, seconds=30, what="it is asked again, and later as always")
-    assert (asked[0] is not None, asked[1:3], noted_down) == (True, [None, None], [])
+        await eventually(lambda: len(reach_notes) >= 3, seconds=30, what="it is asked again, and later as always")
+    assert (reach_notes[0] is not None, reach_notes[1:3], noted_down) == (True, [None, None], [])

@@ -79,8 +79,8 @@ async def test_a_coordinator_that_is_gone_is_noted_and_one_that_moves_is_not(
             return CoordinatorsReach(group, lambda: -math.inf, lambda: consumers)
 
         own, consumers, moves = reaching(alone, ""), reaching(replicated, alone), reaching(replicated, replicated)
-        for one in (own, consumers, moves):
-            await answered(one)
+        for item in (own, consumers, moves):
+            await answered(item)
         trio.freeze(ALONE)
         begun = time.monotonic()
         try:
@@ -95,10 +95,10 @@ async def test_a_coordinator_that_is_gone_is_noted_and_one_that_moves_is_not(
 
         trio.freeze(REPLICATED)
         try:
-            until, found = time.monotonic() + 1.5 * SILENT_SECONDS, []
+            until, result = time.monotonic() + 1.5 * SILENT_SECONDS, []
             while time.monotonic() < until:
-                found += filter(None, [await moves.problem()])
+                result += filter(None, [await moves.problem()])
                 await asyncio.sleep(0.1)
         finally:
             trio.thaw(REPLICATED)
-        assert not found, "another broker is the coordinator"
+        assert not result, "another broker is the coordinator"

@@ -33,9 +33,9 @@ async def test_a_standalone_worker(bootstrap: str, spark: SparkService, tmp_path
     config = {"connector.class": "FileStreamSink", "file": str(copy), "topics": "alone"}
     sink.write_text(json.dumps({"name": "sink", "config": config}))
     async with folder_of(tmp_path / "home") as worker:
-        given = {"bootstrap.servers": bootstrap, **STRINGS, "offset.flush.interval.ms": "100"}
-        given |= {"listeners": f"http://127.0.0.1:{worker.port}", "offset.storage.file.filename": str(offsets)}
-        file = properties(tmp_path / "w.properties", given)
+        fields = {"bootstrap.servers": bootstrap, **STRINGS, "offset.flush.interval.ms": "100"}
+        fields |= {"listeners": f"http://127.0.0.1:{worker.port}", "offset.storage.file.filename": str(offsets)}
+        file = properties(tmp_path / "w.properties", fields)
         words = ("standalone", file, src, "--spark-address", spark.address)
         await worker.start(*words)
         await eventually(lambda: position(offsets) == 13, seconds=60, what="the file has the offset")
@@ -93,11 +93,11 @@ async def answers_as_recorded(worker: Started, source: Path) -> None:
             await eventually(partial(has_state, worker, path.removeprefix("until "), body))
             continue
         answer = next(recorded)
-        wanted = answer["status"], plain(answer["body"])
+        expected = answer["status"], plain(answer["body"])
         if path in BETTER:
             status, message = BETTER[path]
-            wanted = status, {"error_code": status, "message": message}
-        step = partial(agrees, worker, source, (method, path, body), wanted)
+            expected = status, {"error_code": status, "message": message}
+        step = partial(agrees, worker, source, (method, path, body), expected)
         # What tasks do shows a moment later, as in Connect.
         await (eventually(step, seconds=120, what=f"{method} {path}") if method == "GET" else step())
 
@@ -107,13 +107,13 @@ async def has_state(worker: Started, path: str, state: str) -> bool:
     return bool((await worker.ask("GET", path)).json()["connector"]["state"] == state)
 
 
-async def agrees(worker: Started, source: Path, step: Step, wanted: tuple[int, Any]) -> bool:
+async def agrees(worker: Started, source: Path, step: Step, expected: tuple[int, Any]) -> bool:
     """Raises AssertionError unless the answer is as it should be."""
     method, path, body = step
     answer = await worker.ask(method, path, filled(body, {"{input}": str(source)}))
     words = {str(source): "{input}", f"127.0.0.1:{worker.port}": "{worker}"}
     told = plain(filled(answer.json() if answer.content else None, words))
-    assert (answer.status_code, told) == wanted, step
+    assert (answer.status_code, told) == expected, step
     return True
 
 
@@ -121,4 +121,4 @@ def plain(value: Any) -> Any:
     """Without what our offsets say beside Connect's."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items() if k != "mark"}
-    return [plain(one) for one in value] if isinstance(value, list) else value
+    return [plain(item) for item in value] if isinstance(value, list) else value

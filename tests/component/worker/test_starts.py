@@ -32,9 +32,9 @@ async def test_a_worker_needs_nothing_but_a_broker(
     (tmp_path / "count").write_text("10")
     async with folder_of(tmp_path / "home") as worker:
         topics = {f"{kind}.storage.topic": f"starts-{kind}" for kind in ("config", "offset", "status")}
-        given = {"bootstrap.servers": bootstrap, "group.id": "starts", **STRINGS, **topics, "no.such.key": "1"}
-        given |= {"listeners": f"http://127.0.0.1:{worker.port}", "plugin.path": str(tmp_path / "plugins")}
-        file = properties(tmp_path / "w.properties", given)
+        fields = {"bootstrap.servers": bootstrap, "group.id": "starts", **STRINGS, **topics, "no.such.key": "1"}
+        fields |= {"listeners": f"http://127.0.0.1:{worker.port}", "plugin.path": str(tmp_path / "plugins")}
+        file = properties(tmp_path / "w.properties", fields)
         await worker.start("run", file)
         told = worker.output
         for line in (f"REST       http://127.0.0.1:{worker.port}/", "group      starts", f"Kafka      {bootstrap}"):
@@ -44,8 +44,8 @@ async def test_a_worker_needs_nothing_but_a_broker(
             "PUT", "/connectors/in/config", {"connector.class": SOURCE, "file": str(source), "topic": "alone-lines"}
         )
         sink = {"connector.class": "FileStreamSink", "file": str(copy), "topics": "alone-lines"}
-        made = await worker.ask("PUT", "/connectors/out/config", {**sink, "fiel": "x"})
-        assert made.headers["keelman-notes"] == '["fiel: unknown, did you mean file?"]'
+        result = await worker.ask("PUT", "/connectors/out/config", {**sink, "fiel": "x"})
+        assert result.headers["keelman-notes"] == '["fiel: unknown, did you mean file?"]'
         assert "keelman-notes" not in (await worker.ask("GET", "/connectors/out")).headers
         logged = "connector_keys_unknown connector=out keys='fiel: unknown, did you mean file?'"
         await eventually(lambda: logged in " ".join(worker.output.split()), seconds=60)
@@ -82,9 +82,9 @@ async def test_a_worker_whose_master_is_nobodys_address_says_so_and_answers(boot
     async with folder_of(tmp_path / "home") as worker:
         worker.more["KEELMAN_SPARK_MASTER"] = "spark://127.0.0.1:1"
         topics = {f"{kind}.storage.topic": f"no-master-{kind}" for kind in ("config", "offset", "status")}
-        given = {"bootstrap.servers": bootstrap, "group.id": "no-master", **STRINGS, **topics}
-        given |= {"listeners": f"http://127.0.0.1:{worker.port}"}
-        await worker.spawn("run", properties(tmp_path / "w.properties", given))
+        fields = {"bootstrap.servers": bootstrap, "group.id": "no-master", **STRINGS, **topics}
+        fields |= {"listeners": f"http://127.0.0.1:{worker.port}"}
+        await worker.spawn("run", properties(tmp_path / "w.properties", fields))
         source = {"connector.class": SOURCE, "file": str(tmp_path / "in.txt"), "topic": "no-master-lines"}
         await eventually(lambda: _made(worker, source), seconds=90, what="it answers requests")
 
@@ -114,9 +114,9 @@ async def test_a_worker_whose_cluster_has_no_executor_says_so_until_there_is_one
             worker.more |= {"KEELMAN_SPARK_MASTER": cluster.master}
             worker.more["KEELMAN_SPARK_SPARK_PROPERTIES"] = str(cluster.properties())
             topics = {f"{kind}.storage.topic": f"no-executor-{kind}" for kind in ("config", "offset", "status")}
-            given = {"bootstrap.servers": bootstrap, "group.id": "no-executor", **STRINGS, **topics}
-            given |= {"listeners": f"http://127.0.0.1:{worker.port}"}
-            await worker.start("run", properties(tmp_path / "w.properties", given))
+            fields = {"bootstrap.servers": bootstrap, "group.id": "no-executor", **STRINGS, **topics}
+            fields |= {"listeners": f"http://127.0.0.1:{worker.port}"}
+            await worker.start("run", properties(tmp_path / "w.properties", fields))
             config = {"connector.class": SINK, "file": str(tmp_path / "out.txt"), "topics": "no-executor-lines"}
             await worker.ask("PUT", "/connectors/out/config", config)
 

@@ -61,7 +61,7 @@ def written(home: Path) -> Iterator[dict[str, str]]:
         topic = path.parent.name.removesuffix("-0")
         if topic.startswith(WRITERS):
             topics[topic] = topics.get(topic, b"") + path.read_bytes()
-    return ({"name": topic, "bytes": found.hex()} for topic, found in topics.items())
+    return ({"name": topic, "bytes": value.hex()} for topic, value in topics.items())
 
 
 async def main() -> None:
@@ -71,7 +71,7 @@ async def main() -> None:
             await asyncio.to_thread(by_librdkafka, bootstrap)
             command = ["go", "run", ".", bootstrap]
             await asyncio.to_thread(subprocess.run, command, cwd=HERE / "sarama", check=True)
-            lines = "".join(json.dumps(one) + "\n" for one in written(Path(folder)))
+            lines = "".join(json.dumps(item) + "\n" for item in written(Path(folder)))
     jars = await maven.jars(maven.Lock.read(maven.KAFKA_CONNECT))
     command = [str(find().program), "-cp", ":".join(map(str, jars)), str(HERE / "RecordBatches.java")]
     done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, timeout=600, check=True)

@@ -49,21 +49,21 @@ def _write(name: str, value: Any, of_schema: Any = None, config: dict[str, str] 
 
 
 def _plain() -> list[Case]:
-    made = []
+    plain = []
     for kind, samples in SAMPLES.items():
         named = TYPE_OF.get(kind, kind)
-        made += [
+        plain += [
             _write(f"{kind} {sample!r}", of(kind, sample), schema(named)) for sample in samples[:3] if kind != "bytes"
         ]
-        made.append(_write(f"optional {kind}", of(kind, samples[0]), schema(named, optional=True)))
-        made.append(_write(f"null of optional {kind}", None, schema(named, optional=True)))
-    made += [
+        plain.append(_write(f"optional {kind}", of(kind, samples[0]), schema(named, optional=True)))
+        plain.append(_write(f"null of optional {kind}", None, schema(named, optional=True)))
+    plain += [
         _write("a default", of("int32", 1), schema("int32", default=5)),
         _write("an optional default", of("string", "x"), schema("string", optional=True, default="d")),
         _write("about", of("int64", 1), schema("int64", doc="d", version=4, name="n.m", parameters={"a": "b"})),
         _write("beyond the first plane", of("string", "\U0001f600 ü \n\u0000"), schema("string")),
     ]
-    return made
+    return plain
 
 
 def _logical() -> list[Case]:
@@ -71,7 +71,7 @@ def _logical() -> list[Case]:
     odd = {**logical("Decimal"), "parameters": {"scale": "-1"}}
     optional = [("Decimal", of("decimal", "-1.23")), ("Date", of("date", -DAY)), ("Timestamp", of("date", NOW))]
     in_fields = struct(*((name, logical(name, optional=True)) for name, _ in optional), name="l")
-    made = [
+    new_logical = [
         _write("date", of("date", 3 * DAY), logical("Date")),
         _write("time", of("date", 1234), logical("Time")),
         _write("timestamp", of("date", NOW), logical("Timestamp")),
@@ -83,12 +83,14 @@ def _logical() -> list[Case]:
         holder = struct(("d", kind), name="h")
         text = "120" if kind is odd else "1.20"
         if kind is not odd:
-            made.append(_write(f"decimal, {name}", {"struct": pairs(d=of("decimal", text))}, holder))
+            new_logical.append(_write(f"decimal, {name}", {"struct": pairs(d=of("decimal", text))}, holder))
     default = logical("Date", default=7)
-    made.append(_write("default of a date", {"struct": pairs(d=of("date", 0))}, struct(("d", default), name="h")))
-    made.append(_write("time in a date", of("date", 5), logical("Date")))
-    made.append(_write("date in a time", of("date", DAY), logical("Time")))
-    return made
+    new_logical.append(
+        _write("default of a date", {"struct": pairs(d=of("date", 0))}, struct(("d", default), name="h"))
+    )
+    new_logical.append(_write("time in a date", of("date", 5), logical("Date")))
+    new_logical.append(_write("date in a time", of("date", DAY), logical("Time")))
+    return new_logical
 
 
 def _containers() -> list[Case]:
@@ -185,7 +187,7 @@ def _named() -> list[Case]:
         _write("enum, kept", of("string", "Y"), enum, ENHANCED),
         _write("enum, kept, optional", of("string", "Y"), {**enum, "optional": True}, ENHANCED),
         _write("fixed", {"struct": pairs(f=of("bytes", "0102"))}, struct(("f", fixed), name="a.H")),
-        *(_write(f"union {n}", {"struct": pairs(u=one)}, holder) for n, one in enumerate((text, number, inner))),
+        *(_write(f"union {n}", {"struct": pairs(u=item)}, holder) for n, item in enumerate((text, number, inner))),
         _write("union, optional", {"struct": pairs(u=None)}, maybe),
         _write("union, optional, set", {"struct": pairs(u=number)}, maybe),
     ]

@@ -38,7 +38,7 @@ _MAKERS = {
 
 def everything() -> list[Case]:
     """All cases, each with a name of its own."""
-    found: list[Case] = []
+    cases: list[Case] = []
     for kind, make in sorted(_MAKERS.items()):
-        found += [{"name": f"{kind}-{number}", **case} for number, case in enumerate(make())]
-    return found
+        cases += [{"name": f"{kind}-{number}", **case} for number, case in enumerate(make())]
+    return cases

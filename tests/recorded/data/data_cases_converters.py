@@ -92,11 +92,11 @@ def converters() -> Iterator[Case]:
     }
     for name in NUMBERED:
         for kind, samples in SAMPLES.items():
-            one = schema(TYPE_OF.get(kind, kind))
+            single_schema = schema(TYPE_OF.get(kind, kind))
             yield {
                 "converter": f"{CONNECT}converters.{name}Converter",
                 "config": {},
-                "data": data(of(kind, samples[0]), one),
+                "data": data(of(kind, samples[0]), single_schema),
             }
             yield {
                 "converter": f"{CONNECT}converters.{name}Converter",

@@ -27,11 +27,11 @@ from recorded.data.data_notation import (
 
 def headers() -> Iterator[Case]:
     """DropHeaders, HeaderFrom, InsertHeader."""
-    given = [["a", data(of("string", "1"), schema("string"))], ["b", data(of("int32", 2), schema("int32"))]]
-    given += [["a", data(None)]]
+    values = [["a", data(of("string", "1"), schema("string"))], ["b", data(of("int32", 2), schema("int32"))]]
+    values += [["a", data(None)]]
     for names in ("a", "b", "a,b", "c", "a, b", ""):
-        yield step("DropHeaders", {"headers": names}, record(headers=given))
-    yield step("DropHeaders", {}, record(headers=given))
+        yield step("DropHeaders", {"headers": names}, record(headers=values))
+    yield step("DropHeaders", {}, record(headers=values))
     for text in (
         "12",
         "x",
@@ -47,13 +47,13 @@ def headers() -> Iterator[Case]:
         "1e5",
         "",
     ):
-        yield step("InsertHeader", {"header": "h", "value.literal": text}, record(headers=given))
+        yield step("InsertHeader", {"header": "h", "value.literal": text}, record(headers=values))
     yield step("InsertHeader", {"header": "h"}, record())
     yield step("InsertHeader", {"header": "", "value.literal": "x"}, record())
     for operation in ("move", "copy", "MOVE", "steal"):
         for _, value, of_schema in BOTH:
             config = {"fields": "id,name", "headers": "h1,h2", "operation": operation}
-            yield step("HeaderFrom$Value", config, record(value, of_schema, headers=given))
+            yield step("HeaderFrom$Value", config, record(value, of_schema, headers=values))
     for config in (
         {"fields": "id", "headers": "a,b", "operation": "move"},
         {"fields": "", "headers": "", "operation": "move"},
@@ -159,7 +159,7 @@ def timestamps() -> Iterator[Case]:
         config = {"target.type": "unix", "unix.precision": precision}
         yield step("TimestampConverter$Value", config, record(of("date", NOW), logical("Timestamp")))
         yield step("TimestampConverter$Value", config, record(of("date", -1), logical("Timestamp")))
-    for form, given in (
+    for form, submitted in (
         ("yyyy-MM-dd", "2023-11-14"),
         ("yyyy-MM-dd", "2023-13-45"),
         ("yyyy-MM-dd", "nonsense"),
@@ -177,7 +177,7 @@ def timestamps() -> Iterator[Case]:
         ("", "1"),
     ):
         config = {"target.type": "Timestamp", "format": form}
-        yield step("TimestampConverter$Value", config, record(of("string", given), schema("string")))
+        yield step("TimestampConverter$Value", config, record(of("string", submitted), schema("string")))
         config = {"target.type": "string", "format": form}
         yield step("TimestampConverter$Value", config, record(of("date", NOW), logical("Timestamp")))
     for field in ("d", "t", "ts", "dec", "none", "d,ts"):
@@ -200,9 +200,9 @@ def timestamps() -> Iterator[Case]:
 
 def predicates() -> Iterator[Case]:
     """The three predicates."""
-    given = [["a", data(of("string", "1"))]]
+    values = [["a", data(of("string", "1"))]]
     for name in ("a", "b", ""):
-        yield {"predicate": P + "HasHeaderKey", "config": {"name": name}, "record": record(headers=given)}
+        yield {"predicate": P + "HasHeaderKey", "config": {"name": name}, "record": record(headers=values)}
     yield {"predicate": P + "HasHeaderKey", "config": {}, "record": record()}
     for value in (None, of("string", "x")):
         yield {"predicate": P + "RecordIsTombstone", "config": {}, "record": record(value)}

@@ -35,23 +35,23 @@ def hard_texts() -> Iterator[Case]:
         for raw in MALFORMED.split():
             yield {"converter": STRING, "config": {"converter.encoding": name}, "bytes": raw}
         for text in LONE:
-            given = data(of("string", text), schema("string"))
-            yield {"converter": STRING, "config": {"converter.encoding": name}, "data": given}
+            data_given = data(of("string", text), schema("string"))
+            yield {"converter": STRING, "config": {"converter.encoding": name}, "data": data_given}
     for raw in MALFORMED.split():
         yield {"header_converter": HEADERS, "config": {}, "bytes": raw}
     for raw in OF_TYPES.split():
         for kind in ("Boolean", "Short", "Integer", "Long", "Float", "Double", "ByteArray"):
             yield {"converter": f"{CONNECT}converters.{kind}Converter", "config": {}, "bytes": raw}
     for text in (*LONE, "\x1f\x7f\u2028/<>&'"):
-        for given in (data(of("string", text)), data({"map": [[of("string", text), of("string", text)]]})):
-            yield from _written(given)
+        for data_given in (data(of("string", text)), data({"map": [[of("string", text), of("string", text)]]})):
+            yield from _written(data_given)
     for text, scale in DECIMALS:
         decimal = schema("bytes", name=DATA + "Decimal", version=1, parameters={"scale": str(scale)})
         yield from _written(data(of("decimal", text), decimal))
 
 
-def _written(given: dict[str, Any]) -> Iterator[Case]:
+def _written(fields: dict[str, Any]) -> Iterator[Case]:
     for config in ({"schemas.enable": "true"}, {"schemas.enable": "false", "decimal.format": "NUMERIC"}):
-        yield {"converter": JSON, "config": config, "data": given}
-    yield {"converter": STRING, "config": {}, "data": given}
-    yield {"header_converter": HEADERS, "config": {}, "data": given}
+        yield {"converter": JSON, "config": config, "data": fields}
+    yield {"converter": STRING, "config": {}, "data": fields}
+    yield {"header_converter": HEADERS, "config": {}, "data": fields}

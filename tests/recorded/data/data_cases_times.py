@@ -114,10 +114,10 @@ def _of_edge(ms: int) -> Iterator[Case]:
         out = {"target.type": "unix", "unix.precision": precision}
         yield step("TimestampConverter$Value", out, _record(ms, _MOMENT))
     for kind in (_TIME, _DAY, _MOMENT):
-        given = data(of("date", ms), kind)
-        yield {"converter": CONNECT + "json.JsonConverter", "config": {"schemas.enable": "false"}, "data": given}
-        yield {"converter": CONNECT + "storage.StringConverter", "config": {}, "data": given}
-        yield {"header_converter": CONNECT + "storage.SimpleHeaderConverter", "config": {}, "data": given}
+        data_given = data(of("date", ms), kind)
+        yield {"converter": CONNECT + "json.JsonConverter", "config": {"schemas.enable": "false"}, "data": data_given}
+        yield {"converter": CONNECT + "storage.StringConverter", "config": {}, "data": data_given}
+        yield {"header_converter": CONNECT + "storage.SimpleHeaderConverter", "config": {}, "data": data_given}
         for target in ("string", "int64"):
             yield {"transform": T + "Cast$Value", "config": {"spec": target}, "record": _record(ms, kind)}
     yield step("TimestampRouter", {}, record(None, None, timestamp=ms % (1 << 63)))

@@ -68,9 +68,9 @@ def record(value: Any = None, of_schema: Any = None, key: Any = None, key_schema
     return {**base, "key": data(key, key_schema), "value": data(value, of_schema), **more}
 
 
-def step(name: str, config: dict[str, str], given: Case) -> Case:
+def step(name: str, config: dict[str, str], case: Case) -> Case:
     """A transform's case."""
-    return {"transform": T + name, "config": config, "record": given}
+    return {"transform": T + name, "config": config, "record": case}
 
 
 FLAT = struct(

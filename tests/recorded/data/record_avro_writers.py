@@ -68,18 +68,18 @@ def plain(schema: Any, value: Any, names: dict[str, Any], *, tagged: bool) -> An
     if isinstance(schema, list):
         place, inner = value
         member = schema[place]
-        made = plain(member, inner, names, tagged=tagged)
+        new_plain = plain(member, inner, names, tagged=tagged)
         named = member if isinstance(member, str) else member["name"]
-        return (named, made) if tagged and inner is not None else made
+        return (named, new_plain) if tagged and inner is not None else new_plain
     kind = schema["type"]
     if "name" in schema:
         names[schema["name"]] = schema
     if kind in ("bytes", "fixed"):
         return value.encode("latin-1")
     if kind == "array":
-        return [plain(schema["items"], one, names, tagged=tagged) for one in value]
+        return [plain(schema["items"], item, names, tagged=tagged) for item in value]
     if kind == "map":
-        return {key: plain(schema["values"], one, names, tagged=tagged) for key, one in value.items()}
+        return {key: plain(schema["values"], value, names, tagged=tagged) for key, value in value.items()}
     if kind == "record":
         return {f["name"]: plain(f["type"], value[f["name"]], names, tagged=tagged) for f in schema["fields"]}
     return value
@@ -88,14 +88,16 @@ def plain(schema: Any, value: Any, names: dict[str, Any], *, tagged: bool) -> An
 def unlogical(schema: Any) -> Any:
     """Without logical types: the values are those below them."""
     if isinstance(schema, list):
-        return [unlogical(one) for one in schema]
+        return [unlogical(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    made = {key: unlogical(one) if key in ("type", "items", "values") else one for key, one in schema.items()}
-    if "fields" in made:
-        made["fields"] = [{**one, "type": unlogical(one["type"])} for one in made["fields"]]
-    made.pop("logicalType", None)
-    return made
+    new_unlogical = {
+        key: unlogical(value) if key in ("type", "items", "values") else value for key, value in schema.items()
+    }
+    if "fields" in new_unlogical:
+        new_unlogical["fields"] = [{**field, "type": unlogical(field["type"])} for field in new_unlogical["fields"]]
+    new_unlogical.pop("logicalType", None)
+    return new_unlogical
 
 
 def by_fastavro(schema: Any, value: Any) -> bytes:

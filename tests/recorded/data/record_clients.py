@@ -61,7 +61,7 @@ def main() -> None:
     for name in ("keys", "policies"):
         listed = [f"  {json.dumps(k)}: {json.dumps(v)}" for k, v in facts[name].items()]
         lines += [f' "{name}": {{', ",\n".join(listed), " },"]
-    lines += [' "jaas": [', ",\n".join(f"  {json.dumps(one)}" for one in facts["jaas"]), " ]", "}"]
+    lines += [' "jaas": [', ",\n".join(f"  {json.dumps(item)}" for item in facts["jaas"]), " ]", "}"]
     (HERE / "clients.json").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

@@ -18,9 +18,11 @@ HERE = Path(__file__).resolve().parent
 
 def main() -> None:
     """Writes the record, a pattern a line."""
-    asked: list[dict[str, object]] = [{"pattern": p, "texts": texts} for patterns, texts in PATTERNS for p in patterns]
-    asked += [{"pattern": p, "text": text, "replacement": new} for p, text, new in REPLACEMENTS]
-    lines = asyncio.run(run_java("JavaRegex.java", asked)).strip().split("\n")
+    requests: list[dict[str, object]] = [
+        {"pattern": p, "texts": texts} for patterns, texts in PATTERNS for p in patterns
+    ]
+    requests += [{"pattern": p, "text": text, "replacement": new} for p, text, new in REPLACEMENTS]
+    lines = asyncio.run(run_java("JavaRegex.java", requests)).strip().split("\n")
     said = one_a_line([json.loads(line) for line in lines], ascii_only=True)
     (HERE / "java_regex.json").write_text(said, encoding="utf-8")
 

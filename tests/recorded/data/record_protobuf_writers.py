@@ -137,17 +137,17 @@ def compiled(proto: str) -> bytes:
     """A set of the file and all that it imports."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "m.proto").write_text(proto)
-        made = Path(folder, "set")
-        words = ["-I", folder, "--include_imports", f"--descriptor_set_out={made}", "m.proto"]
+        path = Path(folder, "set")
+        words = ["-I", folder, "--include_imports", f"--descriptor_set_out={path}", "m.proto"]
         subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *words], check=True)
-        return made.read_bytes()
+        return path.read_bytes()
 
 
 def by_python(files: bytes, case: Written) -> bytes:
     """As protobuf for Python writes it."""
     pool = DescriptorPool()
-    for one in descriptor_pb2.FileDescriptorSet.FromString(files).file:
-        pool.Add(one)
+    for item in descriptor_pb2.FileDescriptorSet.FromString(files).file:
+        pool.Add(item)
     message = message_factory.GetMessageClass(pool.FindMessageTypeByName(case.message))()
     json_format.ParseDict(case.value, message)
     return message.SerializeToString(deterministic=True)
@@ -176,8 +176,8 @@ async def main() -> None:
     }
     told = []
     for number, (name, case) in enumerate(CASES.items()):
-        for who, found in written.items():
-            raw = f"{case.indexes}{found[number].hex()}"
+        for who, value in written.items():
+            raw = f"{case.indexes}{value[number].hex()}"
             told.append(json.dumps({"name": f"{name}, by {who}", "proto": case.read or case.proto, "bytes": raw}))
     (HERE / "protobuf_writers.txt").write_text("\n".join(told) + "\n", encoding="utf-8")
     print(f"{len(told)} messages")

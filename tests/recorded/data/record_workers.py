@@ -42,13 +42,13 @@ OTHERS = (
 def main() -> None:
     """Writes the record: one key a line."""
     names = [key.name for key in KEYS]
-    asked = [(name, value) for name in names for value in (*NUMBERS, *WORDS)] + list(OTHERS)
-    facts = json.loads(asyncio.run(run_java("WorkerFacts.java", asked)))
+    request = [(name, value) for name in names for value in (*NUMBERS, *WORDS)] + list(OTHERS)
+    facts = json.loads(asyncio.run(run_java("WorkerFacts.java", request)))
     keys = [f"  {json.dumps(name)}: {json.dumps(said)}" for name, said in facts["keys"].items()]
     cases: dict[str, dict[str, list[str]]] = {}
-    for one in facts["cases"]:
-        values = cases.setdefault(one["key"], {"taken": [], "refused": []})
-        values["taken" if one["error"] is None else "refused"].append(one["value"])
+    for case in facts["cases"]:
+        values = cases.setdefault(case["key"], {"taken": [], "refused": []})
+        values["taken" if case["error"] is None else "refused"].append(case["value"])
     values_said = [f"  {json.dumps(name)}: {json.dumps(values)}" for name, values in cases.items()]
     lines = ["{", ' "keys": {', ",\n".join(keys), " },", ' "values": {', ",\n".join(values_said), " }", "}"]
     (HERE / "worker_facts.json").write_text("\n".join(lines) + "\n", encoding="utf-8")

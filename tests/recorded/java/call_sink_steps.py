@@ -370,7 +370,7 @@ async def play_all(
     are done to the group, those that have it to themselves; without them all others."""
     folder.mkdir(parents=True, exist_ok=True)
     turns = asyncio.Semaphore(AT_ONCE)
-    names = [name for name, one in SCENARIOS.items() if one.alone == bool(acts) and (not only or name in only)]
+    names = [name for name, value in SCENARIOS.items() if value.alone == bool(acts) and (not only or name in only)]
 
     async def played(name: str) -> list[str]:
         scenario, connector = SCENARIOS[name], f"calls-{re.sub('[^a-z]+', '-', name.lower())}{turn}"
@@ -383,5 +383,5 @@ async def play_all(
                 return [*play.told(scenario.waits), f"BUT {error}"]
         return play.told(scenario.waits)
 
-    found = await asyncio.gather(*map(played, names))
-    return dict(zip(names, found, strict=True))
+    result = await asyncio.gather(*map(played, names))
+    return dict(zip(names, result, strict=True))

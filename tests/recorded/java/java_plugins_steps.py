@@ -54,37 +54,37 @@ Ask = Callable[[str, str, Any], Awaitable[httpx.Response]]
 
 async def play(ask: Ask, name_of: Callable[[str], str] = lambda class_name: class_name) -> dict[str, Any]:
     """The answers by what was asked. `name_of` gives the name that a class has on this worker."""
-    found: dict[str, Any] = {}
+    actual_play: dict[str, Any] = {}
     for only in ("true", "false"):
         answer = await ask("GET", f"/connector-plugins?connectorsOnly={only}", None)
-        found[f"plugins: connectors only {only}"] = answer.json()
+        actual_play[f"plugins: connectors only {only}"] = answer.json()
     for class_name in KEYS:
         answer = await ask("GET", f"/connector-plugins/{name_of(class_name)}/config", None)
-        found[f"keys: {class_name}"] = answer.json()
+        actual_play[f"keys: {class_name}"] = answer.json()
     for name, config in CONFIGS.items():
-        found[f"validate: {name}"] = await _validated(ask, config, name_of(config["connector.class"]))
-    return found
+        actual_play[f"validate: {name}"] = await _validated(ask, config, name_of(config["connector.class"]))
+    return actual_play
 
 
-def told(found: Mapping[str, Any]) -> dict[str, Any]:
+def told(answer: Mapping[str, Any]) -> dict[str, Any]:
     """Of the answers what is compared. Of keys all but what is in the words of the worker; of judged configurations the
     errors, the values, and the names of the keys."""
-    return {name: _told(name.partition(":")[0], answer) for name, answer in found.items()}
+    return {name: _told(name.partition(":")[0], answer) for name, answer in answer.items()}
 
 
 def _told(about: str, answer: Any) -> Any:
     if about == "plugins":
-        return sorted(answer, key=lambda one: (one["class"], one["type"], one["version"]))
+        return sorted(answer, key=lambda entry: (entry["class"], entry["type"], entry["version"]))
     if about == "keys":
-        return {one["name"]: {**one, "documentation": one["documentation"][:40]} for one in answer}
-    values = [one["value"] for one in answer["configs"]]
-    return {one["name"]: [one["value"], one["visible"], *one["errors"]] for one in values}
+        return {entry["name"]: {**entry, "documentation": entry["documentation"][:40]} for entry in answer}
+    values = [config["value"] for config in answer["configs"]]
+    return {value["name"]: [value["value"], value["visible"], *value["errors"]] for value in values}
 
 
 async def _validated(ask: Ask, config: Mapping[str, str], class_name: str) -> Any:
-    given = {**config, "connector.class": class_name}
+    fields = {**config, "connector.class": class_name}
     for _ in range(3):  # it tries to reach databases
-        answer = await ask("PUT", f"/connector-plugins/{class_name}/config/validate", given)
+        answer = await ask("PUT", f"/connector-plugins/{class_name}/config/validate", fields)
         if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
             break
         await asyncio.sleep(1)

@@ -43,15 +43,15 @@ async def main(only: Sequence[str]) -> None:
             acts = {"join": other.start, "leave": other.end}
             await worker.start()
             try:
-                found = await play_all(bootstrap, worker.ask, folder / "calls", only)
-                found |= await play_all(bootstrap, worker.ask, folder / "calls", only, acts=acts)
+                actual_play_all = await play_all(bootstrap, worker.ask, folder / "calls", only)
+                actual_play_all |= await play_all(bootstrap, worker.ask, folder / "calls", only, acts=acts)
             finally:
-                for one in (other, worker):
-                    if one.child is not None:
-                        await one.end()
-    calls = {**recorded(), **found}
-    made = {"recorded by": COMMAND, "calls": {name: calls[name] for name in SCENARIOS}}
-    FILE.write_text(json.dumps(made, indent=1) + "\n")
+                for item in (other, worker):
+                    if item.child is not None:
+                        await item.end()
+    calls = {**recorded(), **actual_play_all}
+    fields = {"recorded by": COMMAND, "calls": {name: calls[name] for name in SCENARIOS}}
+    FILE.write_text(json.dumps(fields, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -47,17 +47,20 @@ async def main() -> None:
                 answer = await worker.ask("POST", "/connectors", {"name": CONNECTOR, "config": config})
                 assert answer.status_code == 201, answer.text
                 await eventually(lambda: done(servers), seconds=90, what="all is committed")
-                found = {one.key() or b"": one.value() for one in messages(servers, "odd-offsets")}
+                values = {message.key() or b"": message.value() for message in messages(servers, "odd-offsets")}
             finally:
                 await worker.end()
-    rows = [[key.decode(), None if value is None else value.decode()] for key, value in sorted(found.items())]
+    rows = [[key.decode(), None if value is None else value.decode()] for key, value in sorted(values.items())]
     FILE.write_text(one_a_line(rows, ascii_only=True))
 
 
 async def done(servers: str) -> bool:
     """Whether the offset of the last record is committed."""
-    found = await asyncio.to_thread(messages, servers, "odd-offsets")
-    return any(one.value() and json.loads(one.value() or b"{}").get("n") == LAST for one in found)
+    actual_messages = await asyncio.to_thread(messages, servers, "odd-offsets")
+    return any(
+        actual_message.value() and json.loads(actual_message.value() or b"{}").get("n") == LAST
+        for actual_message in actual_messages
+    )
 
 
 if __name__ == "__main__":

@@ -28,10 +28,10 @@ async def main() -> None:
             worker = ConnectProcess(Path(name) / "connect", bootstrap, "recorded", properties)
             await worker.start()
             try:
-                found = await play(worker.ask)
+                actual_play = await play(worker.ask)
             finally:
                 await worker.end()
-    (HERE / "java_plugins.json").write_text(one_a_line(told(found)))
+    (HERE / "java_plugins.json").write_text(one_a_line(told(actual_play)))
 
 
 if __name__ == "__main__":

@@ -35,14 +35,14 @@ TURNS = ("first", "second")
 
 def unlike(notes: Mapping[str, list[str]], cases: Mapping[str, Case], *, exactly_once: bool) -> dict[str, list[str]]:
     """What a worker did in these cases where Kafka Connect did it in neither turn, as it is compared."""
-    known = json.loads(FILE.read_text())[{once: name for name, once in GUARANTEES.items()}[exactly_once]]
-    found = {}
+    tree = json.loads(FILE.read_text())[{once: name for name, once in GUARANTEES.items()}[exactly_once]]
+    actual_unlike = {}
     for name, case in cases.items():
         how = {"exactly_once": exactly_once, "fails": case.fails, "either": name in IN_A_GROUP}
-        turns, ours = [compared(one, **how) for one in known[name]], compared(notes[name], **how)
+        turns, ours = [compared(item, **how) for item in tree[name]], compared(notes[name], **how)
         if ours not in turns:
-            found[name] = ours
-    return found
+            actual_unlike[name] = ours
+    return actual_unlike
 
 
 async def _recorded(servers: str, place: Path, classes: Path, *, exactly_once: bool) -> Mapping[str, list[list[str]]]:
@@ -50,27 +50,27 @@ async def _recorded(servers: str, place: Path, classes: Path, *, exactly_once: b
     support = "enabled" if exactly_once else "disabled"
     properties = {"exactly.once.source.support": support, **WORKER, **GROUP}
     group = f"calls-{support}"
-    one, other = (
+    item, other = (
         ConnectProcess(place / name, servers, group, properties, more_jars=(classes,)) for name in ("one", "other")
     )
-    acts = {"bounce": lambda: _bounced(one), "join": other.start, "leave": other.end}
+    acts = {"bounce": lambda: _bounced(item), "join": other.start, "leave": other.end}
     cases = {**IN_ONE_PROCESS[exactly_once], **THROUGH_A_WORKER[exactly_once]}
-    given = {"exactly_once": exactly_once, "group": group}
-    found: dict[str, list[list[str]]] = {}
-    await one.start()
+    fields = {"exactly_once": exactly_once, "group": group}
+    answer: dict[str, list[list[str]]] = {}
+    await item.start()
     try:
         for turn in TURNS:
-            notes = await play(one.ask, servers, place / turn, cases, name=f"{support}-{turn}", **given)
+            notes = await play(item.ask, servers, place / turn, cases, name=f"{support}-{turn}", **fields)
             for n, (name, case) in enumerate(IN_A_GROUP.items() if exactly_once else ()):
                 alone = f"{support}-{turn}-group-{n}"
-                notes |= await play(one.ask, servers, place / turn, {name: case}, name=alone, acts=acts, **given)
+                notes |= await play(item.ask, servers, place / turn, {name: case}, name=alone, acts=acts, **fields)
             for case, lines in notes.items():
-                found.setdefault(case, []).append(lines)
+                answer.setdefault(case, []).append(lines)
     finally:
-        for worker in (other, one):
+        for worker in (other, item):
             if worker.child is not None:
                 await worker.end()
-    return found
+    return answer
 
 
 async def _bounced(worker: ConnectProcess) -> None:

@@ -53,8 +53,8 @@ async def shown() -> str:
     jars = await jvm.fetch_runtime_jars()
     program = str(find().program.with_name("javap"))
     command = [program, "-package", "-cp", ":".join(map(str, jars)), *CLASSES]
-    found = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)
-    return "".join(f"{line}\n" for line in found.stdout.splitlines() if not line.startswith("Compiled from"))
+    result = subprocess.run(command, check=True, capture_output=True, text=True, timeout=SECONDS)
+    return "".join(f"{line}\n" for line in result.stdout.splitlines() if not line.startswith("Compiled from"))
 
 
 if __name__ == "__main__":

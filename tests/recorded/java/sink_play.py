@@ -51,22 +51,22 @@ class Play:
         """The calls as they are compared: any connector's. Of several tasks each one's by itself, with its number."""
         if self.tasks == 1:
             return told([line.replace(self.name, "NAME") for line in self.lines()], waits=waits)
-        found = []
+        results = []
         for task in range(self.tasks):
             calls = told([line.replace(self.name, "NAME") for line in self.lines(task)], waits=False)
-            found += [f"{task}: {call}" for call in without_moves(calls)]
-        return found
+            results += [f"{task}: {call}" for call in without_moves(calls)]
+        return results
 
     async def create(self, **more: str) -> None:
         """Creates the connector, or configures it anew; an underscore stands for a dot."""
-        given = {key.replace("_", "."): value for key, value in more.items()}
+        values = {key.replace("_", "."): value for key, value in more.items()}
         config = {
             "connector.class": "acme.CallSinkConnector",
             "tasks.max": "1",
             "topics": self.name,
             "calls": str(self.calls),
             **self.config,
-            **given,
+            **values,
         }
         answer = await self.ask("PUT", f"/connectors/{self.name}/config", config)
         assert answer.status_code in (200, 201), answer.text
@@ -113,8 +113,8 @@ class Play:
         def given() -> set[int]:
             lines = [line for task in range(self.tasks) for line in self.lines(task)]
             puts = [word for line in lines if line.startswith("put ") for word in line.split()[1:]]
-            ranges = [(int(one), range_) for one, _, range_ in (word.partition("@") for word in puts)]
-            return {one for one, range_ in ranges if int(range_.split("-")[1]) == self._sent - 1}
+            ranges = [(int(item), range_) for item, _, range_ in (word.partition("@") for word in puts)]
+            return {item for item, range_ in ranges if int(range_.split("-")[1]) == self._sent - 1}
 
         await eventually(
             lambda: len(given()) == partitions,
@@ -127,9 +127,11 @@ class Play:
 
         def given() -> bool:
             lines = [self.lines(task) for task in range(self.tasks)]
-            starts = sum(line.startswith("start") for one in lines for line in one)
-            kinds = [[_kind(line) for line in one] for one in lines]
-            last = [next(kind for kind in reversed(one) if kind in ("start", "open", "close", "stop")) for one in kinds]
+            starts = sum(line.startswith("start") for single_line in lines for line in single_line)
+            kinds = [[_kind(line) for line in line] for line in lines]
+            last = [
+                next(kind for kind in reversed(kind) if kind in ("start", "open", "close", "stop")) for kind in kinds
+            ]
             return starts >= times and set(last) == {"open"}
 
         await eventually(given, seconds=SEEN_SECONDS, what=f"{self.name}: {times} starts")
@@ -139,7 +141,7 @@ class Play:
 
         def stopped() -> bool:
             kinds = [[_kind(line) for line in self.lines(task)] for task in range(self.tasks)]
-            return all(one.count("stop") == one.count("start") for one in kinds)
+            return all(kind.count("stop") == kind.count("start") for kind in kinds)
 
         await eventually(stopped, seconds=SEEN_SECONDS, what=f"{self.name} is stopped")
 
@@ -191,44 +193,47 @@ def told(lines: Sequence[str], *, waits: bool) -> list[str]:
 def without_moves(calls: Sequence[str]) -> list[str]:
     """Calls without what depends on who joined the group first, and which partition was fetched first: of several
     rebalances in a row the first close and the last open count, of puts in a row what was put, and its last commit."""
-    found: list[str] = []
+    actual_without_moves: list[str] = []
     for call in calls:
-        kind, last = _kind(call), _kind(found[-1]) if found else ""
+        kind, last = _kind(call), _kind(actual_without_moves[-1]) if actual_without_moves else ""
         if kind == "preCommit" and last == "open":
             continue
         if kind == "close" and last == "open":  # nothing was put between
-            found.pop()
-            if _kind(found[-1]) in ("start", "close"):
+            actual_without_moves.pop()
+            if _kind(actual_without_moves[-1]) in ("start", "close"):
                 continue
-        if kind == "put" and [_kind(one) for one in found[-2:]] == ["put", "preCommit"]:
-            found.pop()
-        if kind == "put" and _kind(found[-1]) == "put":
-            found.append("put " + _joined([*found.pop().split()[1:], *call.split()[1:]]))
+        if kind == "put" and [_kind(actual_without_move) for actual_without_move in actual_without_moves[-2:]] == [
+            "put",
+            "preCommit",
+        ]:
+            actual_without_moves.pop()
+        if kind == "put" and _kind(actual_without_moves[-1]) == "put":
+            actual_without_moves.append("put " + _joined([*actual_without_moves.pop().split()[1:], *call.split()[1:]]))
         else:
-            found.append(call)
-    return found
+            actual_without_moves.append(call)
+    return actual_without_moves
 
 
 def _joined(ranges: Sequence[str]) -> str:
     """Ranges of offsets, sorted; one where one begins behind another's end."""
-    found: list[str] = []
-    for one in sorted(ranges, key=lambda one: [int(number) for number in re.findall(r"\d+", one)]):
-        place, begin, end = re.split("[@-]", one)
-        last = re.split("[@-]", found[-1]) if found else ["", "", "0"]
+    results: list[str] = []
+    for single_range in sorted(ranges, key=lambda value: [int(number) for number in re.findall(r"\d+", value)]):
+        place, begin, end = re.split("[@-]", single_range)
+        last = re.split("[@-]", results[-1]) if results else ["", "", "0"]
         if (last[0], int(last[2]) + 1) == (place, int(begin)):
-            found.pop()
+            results.pop()
             begin = last[1]
-        found.append(f"{place}@{begin}-{end}")
-    return " ".join(found)
+        results.append(f"{place}@{begin}-{end}")
+    return " ".join(results)
 
 
 def exchanged(calls: Sequence[str]) -> list[str]:
     """The calls of two tasks, with two of four partitions each, as if one were the other."""
-    found = []
+    results = []
     for call in calls:
-        other = re.sub(r"^[01]|(?<=NAME-)[01]", lambda one: str(1 - int(one[0])), call)
-        found.append(re.sub(r"(?<![=\d-])[0-3](?=[],=@])", lambda one: str((int(one[0]) + 2) % 4), other))
-    return sorted(found, key=lambda call: call[0])
+        other = re.sub(r"^[01]|(?<=NAME-)[01]", lambda value: str(1 - int(value[0])), call)
+        results.append(re.sub(r"(?<![=\d-])[0-3](?=[],=@])", lambda value: str((int(value[0]) + 2) % 4), other))
+    return sorted(results, key=lambda call: call[0])
 
 
 def _kind(call: str) -> str:
@@ -240,23 +245,23 @@ def _commits(call: str) -> bool:
 
 
 def _without_idle(calls: Sequence[str]) -> list[str]:
-    found, known = [], ""
+    without_idle, present_call = [], ""
     for call in calls:
-        is_known = call == known or re.fullmatch(r"preCommit \{([01]=0(, )?)+\}.*\}", call)
+        is_known = call == present_call or re.fullmatch(r"preCommit \{([01]=0(, )?)+\}.*\}", call)
         if _commits(call):
-            known = call
+            present_call = call
         if call != "empty" and not is_known:
-            found.append(call)
-    return found
+            without_idle.append(call)
+    return without_idle
 
 
 def _folded(calls: Sequence[str]) -> list[str]:
     """Without what repeats the call before, or the two before."""
-    found: list[str] = []
+    results: list[str] = []
     for call in calls:
-        found.append(call)
-        if found[-1:] == found[-2:-1]:
-            found.pop()
-        elif len(found) > 3 and found[-2:] == found[-4:-2]:
-            del found[-2:]
-    return found
+        results.append(call)
+        if results[-1:] == results[-2:-1]:
+            results.pop()
+        elif len(results) > 3 and results[-2:] == results[-4:-2]:
+            del results[-2:]
+    return results

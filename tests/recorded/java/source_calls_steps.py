@@ -115,10 +115,10 @@ async def play(
     folder.mkdir(parents=True, exist_ok=True)
     more = {"bootstrap": bootstrap} if exactly_once else {}
     names = [f"{name}-{n}" for n in range(len(cases))]
-    await asyncio.to_thread(lambda: [create_topic(bootstrap, one, 2) for one in names])
+    await asyncio.to_thread(lambda: [create_topic(bootstrap, name, 2) for name in names])
     played = [
-        _Played(ask, bootstrap, group, folder / one, case, more, acts or {}).notes()
-        for one, case in zip(names, cases.values(), strict=True)
+        _Played(ask, bootstrap, group, folder / name, case, more, acts or {}).notes()
+        for name, case in zip(names, cases.values(), strict=True)
     ]
     return dict(zip(cases, await asyncio.gather(*played), strict=True))
 
@@ -174,9 +174,9 @@ class _Played:
         elif "delete" not in self.case.acts:
             await self._noted("idle", 1)
         await self._settled()
-        found = self._lines()
+        lines = self._lines()
         await self._order("DELETE")
-        return found
+        return lines
 
     async def _do(self, act: str) -> None:
         stops, starts = self._count("stop"), self._count("start")
@@ -219,12 +219,14 @@ class _Played:
         await eventually(answered, seconds=SECONDS, what=f"{method} {path}")
 
     def _lines(self) -> list[str]:
-        found = [one.read_text().replace(self.name, "NAME").splitlines() if one.exists() else [] for one in self.files]
-        first, second = map(in_short, found)
+        lines = [
+            file.read_text().replace(self.name, "NAME").splitlines() if file.exists() else [] for file in self.files
+        ]
+        first, second = map(in_short, lines)
         return [*first, *(f"1: {line}" for line in second)]
 
     def _count(self, word: str) -> int:
-        texts = [one.read_text() for one in self.files if one.exists()]
+        texts = [file.read_text() for file in self.files if file.exists()]
         return sum(line.split(" ")[0] == word for text in texts for line in text.splitlines())
 
     async def _noted(self, word: str, times: int) -> None:
@@ -245,7 +247,7 @@ class _Played:
 
     async def _is(self, state: str) -> bool:
         answer = await self.ask("GET", f"/connectors/{self.name}/status", None)
-        return answer.status_code == 200 and [one["state"] for one in answer.json()["tasks"]] == [state]
+        return answer.status_code == 200 and [task["state"] for task in answer.json()["tasks"]] == [state]
 
     async def _settled(self) -> None:
         """Returns once nothing more was noted for some flushes."""
@@ -253,7 +255,7 @@ class _Played:
 
         async def still() -> bool:
             nonlocal seen, quiet
-            now = b"".join(one.read_bytes() for one in self.files if one.exists())
+            now = b"".join(file.read_bytes() for file in self.files if file.exists())
             quiet = quiet + 1 if now == seen else 0
             seen = now
             await asyncio.sleep(0.2)
@@ -273,21 +275,21 @@ CHANGES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
 
 def in_short(lines: Sequence[str]) -> list[str]:
     """The same lines; commitRecord of one record after the other that differ in the next number alone are one."""
-    found: list[str] = []
+    results: list[str] = []
     last: tuple[str, int, int, str] | None = None
     for line in lines:
         match = re.fullmatch(r"commitRecord (\w+) (\d+)(?:-(\d+))? (.*)", line.rstrip())
         if match is None:
             last = None
-            found.append(line.rstrip())
+            results.append(line.rstrip())
             continue
         role, begin, end, rest = match[1], int(match[2]), int(match[3] or match[2]), match[4]
         if last is not None and (last[0], last[2] + 1, last[3]) == (role, begin, rest):
             begin = last[1]
-            found.pop()
+            results.pop()
         last = (role, begin, end, rest)
-        found.append(f"commitRecord {role} {begin}-{end} {rest}")
-    return found
+        results.append(f"commitRecord {role} {begin}-{end} {rest}")
+    return results
 
 
 def compared(lines: Sequence[str], *, exactly_once: bool, fails: bool = False, either: bool = False) -> list[str]:
@@ -299,10 +301,10 @@ def compared(lines: Sequence[str], *, exactly_once: bool, fails: bool = False, e
     first = [line for line in lines if not line.startswith("1: ")]
     second = [line.removeprefix("1: ") for line in lines if line.startswith("1: ")]
     parts = [part for part in (first, second) if part]
-    kept = [part if exactly_once else _by_thread(part, fails) for part in parts]
+    stored_parts = [part if exactly_once else _by_thread(part, fails) for part in parts]
     if either:
-        kept = sorted([line.replace("NAME-1", "NAME-0") for line in part] for part in kept)
-    return [line for n, part in enumerate(kept) for line in ([f"task {n}"] if n else []) + part]
+        stored_parts = sorted([line.replace("NAME-1", "NAME-0") for line in part] for part in stored_parts)
+    return [line for n, part in enumerate(stored_parts) for line in ([f"task {n}"] if n else []) + part]
 
 
 def _by_thread(lines: Sequence[str], fails: bool) -> list[str]:

@@ -82,12 +82,12 @@ _SECRETS = [
     _asked("PUT /connectors//fence"),
 ]
 _ADMIN = [
-    *(_asked("GET /", listener=one) for one in ("main", "admin")),
-    *(_asked("GET /connectors/x", listener=one) for one in ("main", "admin")),
-    *(_asked("GET /admin/loggers/nothing", listener=one) for one in ("main", "admin")),
-    *(_asked("PUT /admin/loggers/nothing", body="{}", listener=one) for one in ("main", "admin")),
-    *(_asked("GET /nothing", listener=one) for one in ("main", "admin")),
-    *(_asked("GET /health", listener=one) for one in ("main", "admin")),
+    *(_asked("GET /", listener=item) for item in ("main", "admin")),
+    *(_asked("GET /connectors/x", listener=item) for item in ("main", "admin")),
+    *(_asked("GET /admin/loggers/nothing", listener=item) for item in ("main", "admin")),
+    *(_asked("PUT /admin/loggers/nothing", body="{}", listener=item) for item in ("main", "admin")),
+    *(_asked("GET /nothing", listener=item) for item in ("main", "admin")),
+    *(_asked("GET /health", listener=item) for item in ("main", "admin")),
     _asked("GET /admin/loggers/nothing", ALLOWED, listener="admin"),
     _asked("OPTIONS /admin/loggers", ALLOWED, "Access-Control-Request-Method: GET", listener="admin"),
 ]

@@ -46,17 +46,17 @@ async def exchange(port: int, request: bytes) -> dict[str, Any]:
     head, _, body = answer.partition(b"\r\n\r\n")
     first, *lines = head.decode("latin-1").split("\r\n")
     headers = [line.split(": ", 1) if ": " in line else [line.rstrip(":"), ""] for line in lines]
-    kept = sorted([name.lower(), value] for name, value in headers if name.lower() not in LEFT_OUT)
-    return {"status": int(first.split()[1]), "headers": kept, "body": body.decode("utf-8", "replace")}
+    remaining = sorted([name.lower(), value] for name, value in headers if name.lower() not in LEFT_OUT)
+    return {"status": int(first.split()[1]), "headers": remaining, "body": body.decode("utf-8", "replace")}
 
 
 async def played(steps: Sequence[Step], ports: Mapping[str, int]) -> list[dict[str, Any]]:
     """Every step with its answer."""
-    found = []
+    results = []
     for name, listener, request in steps:
         answer = await exchange(ports[listener], request.encode())
-        found.append({"name": name, "listener": listener, "request": request, "answer": answer})
-    return found
+        results.append({"name": name, "listener": listener, "request": request, "answer": answer})
+    return results
 
 
 def jaas_file(folder: Path) -> Path:

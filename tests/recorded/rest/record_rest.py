@@ -29,13 +29,13 @@ async def main() -> None:
     """Records all sections, or those that are named; what is recorded of the others stays."""
     file = HERE / "rest.json"
     recorded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-    wanted = sys.argv[1:] or list(SECTIONS)
+    argv = sys.argv[1:] or list(SECTIONS)
     with tempfile.TemporaryDirectory() as folder:
         async with running_broker(Path(folder) / "broker") as servers:
             async with admin_client({"bootstrap.servers": servers}, client_id="recorder") as admin:
                 await admin.create_topics([NewTopic("rest-lines", 2, 1)])
             for number, (name, (properties, steps)) in enumerate(SECTIONS.items()):
-                if name not in wanted:
+                if name not in argv:
                     continue
                 group = GROUP if number == 0 else f"{GROUP}-{number}"
                 worker = ConnectProcess(Path(folder) / group, servers, group, properties)

@@ -75,8 +75,8 @@ def unknown() -> Iterator[Step]:
     ):
         yield step(f"unknown: {method} {rest}", method, x + rest)
     yield step("unknown: PATCH /config", "PATCH", x + "/config", {"a": "b"})
-    one = {"offsets": [{"partition": {"filename": "/nowhere/in"}, "offset": {"position": 1}}]}
-    yield step("unknown: PATCH /offsets", "PATCH", x + "/offsets", one)
+    entry = {"offsets": [{"partition": {"filename": "/nowhere/in"}, "offset": {"position": 1}}]}
+    yield step("unknown: PATCH /offsets", "PATCH", x + "/offsets", entry)
     yield step("unknown: PATCH /offsets, empty", "PATCH", x + "/offsets", {"offsets": []})
     for name in (
         "a%2Fb",

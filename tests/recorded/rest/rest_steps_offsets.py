@@ -13,9 +13,9 @@ def source_offsets() -> Iterator[Step]:
     """Offsets of the source."""
     path = "/connectors/src/offsets"
     part = {"filename": "/nowhere/in"}
-    one = {"offsets": [{"partition": part, "offset": {"position": 5}}]}
+    entry = {"offsets": [{"partition": part, "offset": {"position": 5}}]}
     yield step("offsets: none", "GET", path)
-    yield step("offsets: running, alter", "PATCH", path, one)
+    yield step("offsets: running, alter", "PATCH", path, entry)
     yield step("offsets: running, reset", "DELETE", path)
     yield step("stop", "PUT", "/connectors/src/stop")
     yield step("stopped", "GET", "/connectors/src/status", of="src", until=("STOPPED",))
@@ -47,9 +47,9 @@ def source_offsets() -> Iterator[Step]:
         ("nested", '{"offsets":[{"partition":{"filename":{"a":1}},"offset":{"position":1}}]}'),
     ):
         yield step(f"alter: {name}", "PATCH", path, body)
-    yield step("alter: as text", "PATCH", path, one, kind="text/plain")
+    yield step("alter: as text", "PATCH", path, entry, kind="text/plain")
     yield step("alter: still none", "GET", path)
-    yield step("alter", "PATCH", path, one)
+    yield step("alter", "PATCH", path, entry)
     yield step("altered", "GET", path)
     more = {"filename": "/nowhere/else"}
     two = {
@@ -203,7 +203,7 @@ def without_topics() -> Iterator[Step]:
     yield step("delete mirror", "DELETE", "/connectors/mm")
     config = {"connector.class": "FileStreamSource", "topic": "rest-lines"}
     yield step("create stdin", "POST", "/connectors", {"name": "in", "config": config, "initial_state": "STOPPED"})
-    one = {"offsets": [{"partition": {"filename": "f"}, "offset": {"position": 1}}]}
-    yield step("stdin alter", "PATCH", "/connectors/in/offsets", one)
+    entry = {"offsets": [{"partition": {"filename": "f"}, "offset": {"position": 1}}]}
+    yield step("stdin alter", "PATCH", "/connectors/in/offsets", entry)
     yield step("stdin reset", "DELETE", "/connectors/in/offsets")
     yield step("delete stdin", "DELETE", "/connectors/in")

@@ -130,9 +130,11 @@ def trimmed(answer: Any) -> Any:
     """Of an answer of `validate` what says something here."""
     if isinstance(answer, dict) and "configs" in answer:
         values = {
-            one["value"]["name"]: one["value"]
-            for one in answer["configs"]
-            if one["value"]["name"] in VALIDATE_KEYS or one["value"]["errors"] or "override" in one["value"]["name"]
+            config["value"]["name"]: config["value"]
+            for config in answer["configs"]
+            if config["value"]["name"] in VALIDATE_KEYS
+            or config["value"]["errors"]
+            or "override" in config["value"]["name"]
         }
         return {"name": answer["name"], "error_count": answer["error_count"], "values": values}
     return answer
@@ -165,16 +167,16 @@ async def main() -> None:
 
 async def played(worker: ConnectProcess, folder: Path) -> list[dict[str, Any]]:
     """Each request with its answer."""
-    found = []
+    results = []
     for name, method, path, body in requests(folder):
         if name == "good: config":
             await eventually(lambda: has_task(worker), seconds=30, what="the connector has a task")
         answer = await worker.ask(method, path, body)
         shown = trimmed(answer.json()) if answer.content else None
-        found.append(
+        results.append(
             {"name": name, "method": method, "path": path, "body": body, "code": answer.status_code, "answer": shown}
         )
-    return found
+    return results
 
 
 async def has_task(worker: ConnectProcess) -> bool:
@@ -186,20 +188,20 @@ async def has_task(worker: ConnectProcess) -> bool:
 async def topic(worker: ConnectProcess) -> list[list[str | None]]:
     """What stands in the config topic about connectors and tasks."""
     rows = await read_topic({"bootstrap.servers": worker.bootstrap}, "recorded-configs", client_id="record", seconds=30)
-    kept = [row for row in rows if row.key.startswith((b"connector-good", b"task-good", b"connector-lost"))]
-    return [[row.key.decode(), None if row.value is None else row.value.decode()] for row in kept]
+    stored_rows = [row for row in rows if row.key.startswith((b"connector-good", b"task-good", b"connector-lost"))]
+    return [[row.key.decode(), None if row.value is None else row.value.decode()] for row in stored_rows]
 
 
 async def without_file(worker: ConnectProcess, folder: Path) -> list[Any]:
     """A task that is restarted once its file is gone."""
     (folder / "secrets" / "p.properties").unlink()
     answer = await worker.ask("POST", "/connectors/good/restart?includeTasks=true")
-    found: list[Any] = [answer.status_code]
+    actual_without_file: list[Any] = [answer.status_code]
     await asyncio.sleep(5)
     for path in ("/connectors/good/status", "/connectors/good/config", "/connectors/good/tasks"):
         answer = await worker.ask("GET", path)
-        found.append([path, answer.status_code, answer.json()])
-    return found
+        actual_without_file.append([path, answer.status_code, answer.json()])
+    return actual_without_file
 
 
 if __name__ == "__main__":

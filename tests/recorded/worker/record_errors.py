@@ -93,18 +93,18 @@ async def result(worker: ConnectProcess, servers: str, folder: Path, case: Case)
 def letters(servers: str, name: str) -> list[dict[str, Any]]:
     """The records of a topic, of traces their first line."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "look", "auto.offset.reset": "earliest"})
-    found = []
+    actual_letters = []
     if name in consumer.list_topics(timeout=20).topics:
         part = TopicPartition(name, 0, 0)
         end = consumer.get_watermark_offsets(part, timeout=20)[1]
         consumer.assign([part])
-        while len(found) < end:
+        while len(actual_letters) < end:
             message = consumer.poll(20)
             assert message is not None
             assert message.error() is None
-            found.append(shown(message.key(), message.value(), message.headers() or ()))
+            actual_letters.append(shown(message.key(), message.value(), message.headers() or ()))
     consumer.close()
-    return found
+    return actual_letters
 
 
 if __name__ == "__main__":

@@ -32,11 +32,11 @@ async def main() -> None:
         (folder / "in").write_text("one\n")
         flags = ("--properties", "auto.create.topics.enable=true,num.partitions=4")
         async with running_broker(folder / "broker", *flags) as servers:
-            found = [
+            results = [
                 *await played(servers, folder, "on", {}, (*NONE, *CASES)),
                 *await played(servers, folder, "off", {"topic.creation.enable": "false"}, OFF),
             ]
-    (HERE / "topic_creation.json").write_text(one_a_line(found))
+    (HERE / "topic_creation.json").write_text(one_a_line(results))
 
 
 async def played(
@@ -51,10 +51,10 @@ async def played(
         await worker.end()
 
 
-async def one(worker: ConnectProcess, servers: str, folder: Path, name: str, given: dict[str, str]) -> dict[str, Any]:
+async def one(worker: ConnectProcess, servers: str, folder: Path, name: str, fields: dict[str, str]) -> dict[str, Any]:
     """One case: the states, the traces' lines with messages, the topic."""
     connector = topic_of(name).removeprefix("t-")
-    config = {"connector.class": "FileStreamSource", "file": str(folder / "in"), "topic": topic_of(name), **given}
+    config = {"connector.class": "FileStreamSource", "file": str(folder / "in"), "topic": topic_of(name), **fields}
     answer = await worker.ask("POST", "/connectors", {"name": connector, "config": config})
     assert answer.status_code == 201, answer.text
     told: dict[str, Any] = {}
@@ -65,7 +65,7 @@ async def one(worker: ConnectProcess, servers: str, folder: Path, name: str, giv
         parts = [status["connector"], *status["tasks"]] if "connector" in status else []
         told = {
             "name": name,
-            "config": given,
+            "config": fields,
             "states": [part["state"] for part in parts],
             "traces": [lines(part["trace"]) for part in parts if "trace" in part],
             "topic": described(servers, topic_of(name)),
@@ -86,13 +86,13 @@ def lines(trace: str) -> list[str]:
 def described(servers: str, topic: str) -> dict[str, Any] | None:
     """Partitions, and the settings that were made for the topic; None when there is none."""
     admin = AdminClient({"bootstrap.servers": servers})
-    known = admin.list_topics(timeout=10).topics
-    if topic not in known:
+    topics = admin.list_topics(timeout=10).topics
+    if topic not in topics:
         return None
     resource = ConfigResource(ResourceType.TOPIC, topic)
     settings = admin.describe_configs([resource])[resource].result(10)
     own = {k: v.value for k, v in settings.items() if v.source == ConfigSource.DYNAMIC_TOPIC_CONFIG.value}
-    return {"partitions": len(known[topic].partitions), "settings": dict(sorted(own.items()))}
+    return {"partitions": len(topics[topic].partitions), "settings": dict(sorted(own.items()))}
 
 
 if __name__ == "__main__":

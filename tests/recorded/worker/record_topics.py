@@ -35,11 +35,11 @@ async def main() -> None:
                 raise
             finally:
                 await worker.end()
-            found = {
+            answer = {
                 "worker": f"127.0.0.1:{worker.port}",
                 **{topic: await written(bootstrap, topic) for topic in (CONFIGS, OFFSETS, STATUS)},
             }
-    (HERE / "topics.json").write_text(one_a_line(found))
+    (HERE / "topics.json").write_text(one_a_line(answer))
 
 
 if __name__ == "__main__":

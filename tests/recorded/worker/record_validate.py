@@ -50,7 +50,7 @@ def kept(answer: Any, definitions: Pool, values: Pool) -> Any:
         ]
         return {**answer, "configs": pairs}
     if isinstance(answer, list) and answer and "documentation" in answer[0]:
-        return {"keys": [defined(one, definitions) for one in answer]}
+        return {"keys": [defined(item, definitions) for item in answer]}
     return answer
 
 
@@ -70,7 +70,7 @@ async def asked(client: httpx.AsyncClient, case: Case) -> tuple[int, Any]:
 
 async def record() -> None:
     """Asks everything and writes the file."""
-    definitions, values, found = Pool(), Pool(), []
+    definitions, values, results = Pool(), Pool(), []
     with tempfile.TemporaryDirectory() as folder:
         async with running_broker(Path(folder, "broker")) as bootstrap:
             for name, properties in WORKERS.items():
@@ -78,13 +78,13 @@ async def record() -> None:
                 await worker.start()
                 try:
                     async with httpx.AsyncClient(base_url=worker.url, timeout=95, trust_env=False) as client:
-                        for case in (one for one in cases() if one.worker == name):
+                        for case in (case for case in cases() if case.worker == name):
                             status, answer = await asked(client, case)
                             answer = kept(answer, definitions, values)
-                            found.append({**case._asdict(), "status": status, "answer": answer})
+                            results.append({**case._asdict(), "status": status, "answer": answer})
                 finally:
                     await worker.end()
-    lines = [json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in found]
+    lines = [json.dumps(result, ensure_ascii=False, separators=(",", ":")) for result in results]
     parts = {"fields": definitions.fields, "definitions": definitions.values, "values": values.values}
     text = ",\n".join(
         f'"{name}": [\n' + ",\n".join(json.dumps(v, ensure_ascii=False, separators=(",", ":")) for v in rows) + "\n]"

@@ -70,5 +70,5 @@ def filled(value: Any, words: dict[str, str]) -> Any:
     if isinstance(value, dict):
         return {filled(k, words): filled(v, words) for k, v in value.items()}
     if isinstance(value, list | tuple):
-        return [filled(one, words) for one in value]
+        return [filled(item, words) for item in value]
     return value

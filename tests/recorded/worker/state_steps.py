@@ -58,18 +58,20 @@ async def play(ask: Ask, step: tuple[str, str, Any], *, wanted: list[str] | None
     return {"step": [name, method, what], "code": code, "states": await settled(ask, name, wanted)}
 
 
-async def settled(ask: Ask, name: str, wanted: list[str] | None) -> list[str]:
+async def settled(ask: Ask, name: str, expected: list[str] | None) -> list[str]:
     """The states once they have not changed for a while, for longer unless they are the wanted ones."""
     begun = changed = time.monotonic()
     last: list[str] = []
     while (now := time.monotonic()) - begun < MAX_SECONDS and now - changed < (
-        SETTLED_SECONDS if wanted is None else 0.5 if last == wanted else MAX_SECONDS
+        SETTLED_SECONDS if expected is None else 0.5 if last == expected else MAX_SECONDS
     ):
         _, status = await ask("GET", f"/connectors/{name}/status", None)
-        found = (
-            [status["connector"]["state"], *(one["state"] for one in status["tasks"])] if "connector" in status else []
+        result = (
+            [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
+            if "connector" in status
+            else []
         )
-        if found != last:
-            last, changed = found, now
+        if result != last:
+            last, changed = result, now
         await asyncio.sleep(0.1)
     return last

@@ -244,15 +244,15 @@ class Node:
 @contextlib.asynccontextmanager
 async def running_node(folder: Path) -> AsyncIterator[Node]:
     """A node with its session service, and nothing of it left afterwards."""
-    made = Node(folder)
-    await made.state_up()
+    node = Node(folder)
+    await node.state_up()
     try:
-        yield made
+        yield node
     except BaseException:
-        print(made.log_of_agent())
+        print(node.log_of_agent())
         raise
     finally:
-        await made.close()
+        await node.close()
 
 
 def workload(

@@ -139,11 +139,11 @@ class BrokerCluster:
         """How a partition stands by now. Raises AssertionError when it is not there."""
 
         def ask() -> Led:
-            known = self._client().list_topics(topic, ASK_SECONDS).topics[topic]
-            assert known.error is None, f"{topic}-{partition}: {known.error}"
-            assert partition in known.partitions, f"{topic} has no partition {partition}"
-            found = known.partitions[partition]
-            return Led(found.leader, tuple(found.replicas), frozenset(found.isrs))
+            present_topic = self._client().list_topics(topic, ASK_SECONDS).topics[topic]
+            assert present_topic.error is None, f"{topic}-{partition}: {present_topic.error}"
+            assert partition in present_topic.partitions, f"{topic} has no partition {partition}"
+            actual_partition = present_topic.partitions[partition]
+            return Led(actual_partition.leader, tuple(actual_partition.replicas), frozenset(actual_partition.isrs))
 
         return await self._until_answered(ask)
 
@@ -230,8 +230,8 @@ class BrokerCluster:
         kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
 
         def ask() -> bool:
-            asked = self._client().elect_leaders(kind, [TopicPartition(topic, partition)])
-            errors = [str(e) for e in asked.result(ASK_SECONDS * 3).values() if e is not None]
+            elect_leaders = self._client().elect_leaders(kind, [TopicPartition(topic, partition)])
+            errors = [str(e) for e in elect_leaders.result(ASK_SECONDS * 3).values() if e is not None]
             assert all("ELECTION_NOT_NEEDED" in e for e in errors), errors
             return True
 
@@ -247,18 +247,18 @@ class BrokerCluster:
 
     async def _until_answered(self, ask: Callable[[], T]) -> T:
         """Asks in a thread, again while brokers do not answer."""
-        found: list[T] = []
+        results: list[T] = []
 
         async def answered() -> bool:
             try:
-                found.append(await asyncio.to_thread(ask))
+                results.append(await asyncio.to_thread(ask))
             except KafkaException as error:
                 self._admin = None  # it may go on asking a broker that is away
                 raise AssertionError(str(error)) from error
             return True
 
         await until(answered, MOVE_SECONDS, "a broker answers")
-        return found[0]
+        return results[0]
 
     def _client(self) -> AdminClient:
         if self._admin is None:
@@ -269,9 +269,9 @@ class BrokerCluster:
 
     def _java(self, node: int) -> psutil.Process:
         family = psutil.Process(self.brokers[node].pid).children(recursive=True)
-        found = [one for one in family if one.name() == "java"]
-        assert found, f"broker {node} does not run"
-        return found[0]
+        results = [item for item in family if item.name() == "java"]
+        assert results, f"broker {node} does not run"
+        return results[0]
 
     async def _join(self, node: int) -> None:
         """Returns when that broker runs and knows itself as one of its cluster."""

@@ -57,8 +57,8 @@ class Led:
 
 async def until(condition: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:
     """Waits for a condition. Raises AssertionError after the time."""
-    given: Callable[[], bool | Awaitable[bool]] = condition
-    await eventually(given, seconds=seconds, what=what)
+    value: Callable[[], bool | Awaitable[bool]] = condition
+    await eventually(value, seconds=seconds, what=what)
 
 
 def coordinating(name: str, partitions: int) -> int:

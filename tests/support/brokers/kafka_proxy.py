@@ -202,9 +202,9 @@ class KafkaProxy(Proxy):
         self, api_key: int, fate: Fate = Fate.HOLD, *, transactional_id: str = "", client_id: str = "", nth: int = 1
     ) -> Catch:
         """Catches the n-th request from now on that fits; `client_id` is the beginning of one."""
-        made = Catch(api_key, fate, transactional_id, client_id, nth)
-        self._catches.append(made)
-        return made
+        result = Catch(api_key, fate, transactional_id, client_id, nth)
+        self._catches.append(result)
+        return result
 
     def match(self, request: ProxiedRequest) -> Catch | None:
         """Who catches this request."""

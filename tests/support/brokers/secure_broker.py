@@ -71,16 +71,16 @@ class SecureBroker:
         file = issued.write_pkcs12(self.home / f"{issued.certificate.serial_number}.p12")
         key = f"listener.name.{listener.lower()}.ssl.keystore.location"
         entry = ConfigEntry(key, str(file), incremental_operation=AlterConfigOpType.SET)
-        wanted = ConfigResource(ResourceType.BROKER, NODE, incremental_configs=[entry])
+        config_resource = ConfigResource(ResourceType.BROKER, NODE, incremental_configs=[entry])
         admin = AdminClient({"bootstrap.servers": self.at("PLAINTEXT")})
-        for done in admin.incremental_alter_configs([wanted]).values():
+        for done in admin.incremental_alter_configs([config_resource]).values():
             await asyncio.to_thread(done.result, ANSWER_SECONDS)
         pem = issued.certificate.public_bytes(Encoding.PEM).decode().strip()
 
         async def shown() -> bool:  # each of the broker's threads comes to know it by itself
             at = ("127.0.0.1", self.ports[listener])
-            found = [await asyncio.to_thread(get_server_certificate, at) for _ in range(LOOKS)]
-            return all(one.strip() == pem for one in found)
+            get_server_certificates = [await asyncio.to_thread(get_server_certificate, at) for _ in range(LOOKS)]
+            return all(get_server_certificate.strip() == pem for get_server_certificate in get_server_certificates)
 
         await until(shown, ANSWER_SECONDS, "the broker shows the certificate")
 
@@ -104,7 +104,7 @@ async def secure_broker(
 
     Who does not log in may do everything, as may all others with what no ACL is about, unless it is `closed`.
     """
-    made = await prepare()
+    new_prepare = await prepare()
     home.mkdir(parents=True, exist_ok=True)
     *ports, controller = free_ports(len(_LISTENERS) + 1)
     program = Program("the secure broker", home / "output.log")
@@ -115,12 +115,12 @@ async def secure_broker(
     broker = SecureBroker(chosen, Authority(), home, program)
     file = home / "server.properties"
     properties = _properties(broker, home, controller)
-    told = {name: broker.at(name) for name in _LISTENERS} | {name: one.address for name, one in proxies.items()}
+    told = {name: broker.at(name) for name in _LISTENERS} | {name: proxy.address for name, proxy in proxies.items()}
     properties["advertised.listeners"] = ",".join(f"{name}://{address}" for name, address in told.items())
     properties["allow.everyone.if.no.acl.found"] = str(not closed).lower()
     file.write_text(written(properties))
-    java = [str(made.java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"]
-    java += [*made.archive_options, "-cp", class_path(made.jars)]
+    java = [str(new_prepare.java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"]
+    java += [*new_prepare.archive_options, "-cp", class_path(new_prepare.jars)]
     format_ = ["kafka.tools.StorageTool", "format", "--cluster-id", "4L6g3nShT-eMCtK--X86sw", "--config", str(file)]
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         format_ += ["--add-scram", f'{mechanism}=[name="{USER}",password="{SECRET}"]']
@@ -142,7 +142,7 @@ def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, 
     listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in broker.ports.items())
     protocols = ",".join(f"{name}:{protocol}" for name, protocol in _LISTENERS.items())
     user = f'user_{USER}="{SECRET}"'
-    made = {
+    properties = {
         "process.roles": "broker,controller",
         "node.id": NODE,
         "controller.quorum.voters": f"{NODE}@127.0.0.1:{controller}",
@@ -176,10 +176,10 @@ def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, 
     }
     for name in ("sasl", "sasltls", "short", "shorttls"):
         prefix = f"listener.name.{name}"
-        made[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
-        made[f"{prefix}.plain.sasl.jaas.config"] = f"{_PLAIN} required {user};"
+        properties[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+        properties[f"{prefix}.plain.sasl.jaas.config"] = f"{_PLAIN} required {user};"
         for mechanism in ("scram-sha-256", "scram-sha-512"):
-            made[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{_SCRAM} required;"
+            properties[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{_SCRAM} required;"
             if name.startswith("short"):
-                made[f"{prefix}.{mechanism}.connections.max.reauth.ms"] = str(int(SESSION_SECONDS * 1000))
-    return made
+                properties[f"{prefix}.{mechanism}.connections.max.reauth.ms"] = str(int(SESSION_SECONDS * 1000))
+    return properties

@@ -44,9 +44,9 @@ class Commands:
 
     async def ran(self, line: str, code: int = 0) -> Ran:
         """The same of a line, which must end with this code."""
-        found = await self.run(line.split())
-        assert found.code == code, found
-        return found
+        result = await self.run(line.split())
+        assert result.code == code, result
+        return result
 
 
 @contextlib.asynccontextmanager

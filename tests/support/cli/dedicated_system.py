@@ -48,8 +48,8 @@ class System:
 
         async def has_begun() -> bool:
             with contextlib.suppress(Unavailable):
-                found = await self.dedicated.operation(answer.operation.name)
-                return found.steps[step].state != OPERATION_STEP_STATE_PENDING
+                operation = await self.dedicated.operation(answer.operation.name)
+                return operation.steps[step].state != OPERATION_STEP_STATE_PENDING
             return False
 
         await eventually(has_begun, seconds=60, what=f"step {step} begins")
@@ -59,8 +59,8 @@ class System:
 
         async def has_ended() -> Any:
             with contextlib.suppress(Unavailable):
-                found = await self.dedicated.operation(answer.operation.name)
-                return found if found.state in ENDED else None
+                operation = await self.dedicated.operation(answer.operation.name)
+                return operation if operation.state in ENDED else None
 
         operation = await eventually(has_ended, seconds=90, what="the operation ends")
         assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
@@ -68,15 +68,15 @@ class System:
     async def partitions(self, *topics: str) -> dict[str, tuple[int, str]]:
         """Partitions and cleanup.policy of topics."""
         async with TopicBrokers.open({"bootstrap.servers": self.servers}) as brokers:
-            found = await brokers.describe(topics)
+            result = await brokers.describe(topics)
             configs = await brokers.configs(topics)
-        return {n: (len(t.partitions), configs[n]["cleanup.policy"].value or "") for n, t in found.topics.items()}
+        return {n: (len(t.partitions), configs[n]["cleanup.policy"].value or "") for n, t in result.topics.items()}
 
     def workers(self, name: str) -> list[int]:
         """Process ids of its workers, by the mark that their agent gave them."""
-        found = []
+        workers = []
         for process in self.keelman.processes():
             with contextlib.suppress(psutil.Error):
                 if name in process.environ().get(MARK, ""):
-                    found.append(process.pid)
-        return found
+                    workers.append(process.pid)
+        return workers

@@ -67,19 +67,19 @@ class Keelman:
 
     async def items(self, kind: str, *words: str) -> list[dict[str, Any]]:
         """What `keelman get KIND -o json` shows."""
-        found: list[dict[str, Any]] = json.loads(await self.ok("get", kind, "-o", "json", *words))["items"]
-        return found
+        items: list[dict[str, Any]] = json.loads(await self.ok("get", kind, "-o", "json", *words))["items"]
+        return items
 
     async def item(self, kind: str, name: str) -> dict[str, Any]:
         """What `keelman get KIND NAME -o json` shows."""
-        found: dict[str, Any] = json.loads(await self.ok("get", kind, name, "-o", "json"))
-        return found
+        item: dict[str, Any] = json.loads(await self.ok("get", kind, name, "-o", "json"))
+        return item
 
     @property
     def system(self) -> dict[str, Any]:
         """What `keelman up` wrote of itself."""
-        found: dict[str, Any] = json.loads((self.home / "system.json").read_text())
-        return found
+        system: dict[str, Any] = json.loads((self.home / "system.json").read_text())
+        return system
 
     def pid_of(self, service: str) -> int:
         """Process id of one of up's services, now."""
@@ -87,7 +87,7 @@ class Keelman:
 
     def processes(self) -> list[psutil.Process]:
         """Every living process of this home."""
-        found = []
+        processes = []
         for process in psutil.process_iter():
             try:
                 if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
@@ -96,8 +96,8 @@ class Keelman:
             except psutil.Error:
                 continue
             if str(self.home) in words:
-                found.append(process)
-        return found
+                processes.append(process)
+        return processes
 
     def logs(self, lines: int = 15) -> str:
         """The ends of all logs, for a failing test's message."""

@@ -22,9 +22,9 @@ class MemoryRegistry:
 
     def converter(self, kind: type[C], topic: str = "t", role: str = "value", **config: str) -> C:
         """A converter for a topic with this registry."""
-        made = kind({"schema.registry.url": "http://127.0.0.1:1", "converter.type": role, **config})
-        made.bind(lambda _config: self)
-        return made.of_topic(topic)
+        new_kind = kind({"schema.registry.url": "http://127.0.0.1:1", "converter.type": role, **config})
+        new_kind.bind(lambda _config: self)
+        return new_kind.of_topic(topic)
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
         if schema not in self.schemas:
@@ -68,10 +68,10 @@ def mapping(key: Schema, value: Schema) -> Schema:
 def plain(value: Any) -> Any:
     """Structs as dictionaries."""
     if isinstance(value, Struct):
-        return {name: plain(one) for name, one in value.values.items()}
+        return {name: plain(value) for name, value in value.values.items()}
     if isinstance(value, list):
-        return [plain(one) for one in value]
-    return {key: plain(one) for key, one in value.items()} if isinstance(value, dict) else value
+        return [plain(item) for item in value]
+    return {key: plain(value) for key, value in value.items()} if isinstance(value, dict) else value
 
 
 def write_with(

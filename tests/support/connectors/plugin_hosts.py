@@ -19,9 +19,9 @@ async def weather_host(folder: Path, more: Mapping[str, str] | None = None) -> A
     """The plugin's host; `more` are further files of its wheel. None of its processes is left behind."""
     wheel(folder / "plugins", more=more)
     (plugin,) = scan(str(folder / "plugins")).plugins
-    async with PluginHost(plugin, answer_seconds=60) as made:
-        yield made
-        pid = made.pid
+    async with PluginHost(plugin, answer_seconds=60) as plugin_host:
+        yield plugin_host
+        pid = plugin_host.pid
     if pid is not None:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)

@@ -43,8 +43,8 @@ class SunkFile:
         """A run, unless there is one."""
         if self._writer is None:
             self._writer = FileStreamSink.open_writer({"file": str(self.path)}, "c", exactly_once=True)
-            kept = self._writer.take_over(Assignment(READER, {P0: self.group})).get(P0)
-            self.position = start_of(kept, GroupOffset(self.group), Log()).offset or 0
+            stored = self._writer.take_over(Assignment(READER, {P0: self.group})).get(P0)
+            self.position = start_of(stored, GroupOffset(self.group), Log()).offset or 0
         return self._writer
 
     def write(self, to: int) -> None:

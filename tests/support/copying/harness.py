@@ -69,8 +69,8 @@ class OneTask(Connector):
 def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> Iterator[subprocess.Popen[bytes]]:
     """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself. It
     ends with the block, and with whoever started it. The log is its own: that of a process before it is removed."""
-    given = json.dumps({"bootstrap": bootstrap, "config": config, **spec})
-    command = tethered([sys.executable, "-m", "support.copying.harness", given])
+    text = json.dumps({"bootstrap": bootstrap, "config": config, **spec})
+    command = tethered([sys.executable, "-m", "support.copying.harness", text])
     log.unlink(missing_ok=True)
     with log.open("ab") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL, env=with_tests())
@@ -94,8 +94,8 @@ def latest(log: Path) -> dict[str, Any]:
         line for line in log.read_text(errors="replace").splitlines(keepends=True) if line.startswith('{"state": ')
     ]
     whole = [line for line in lines if line.endswith("}\n")]
-    found: dict[str, Any] = json.loads(whole[-1]) if whole else {}
-    return found
+    actual_latest: dict[str, Any] = json.loads(whole[-1]) if whole else {}
+    return actual_latest
 
 
 def until_all_copied(process: subprocess.Popen[bytes], log: Path, seconds: float = 120.0) -> None:
@@ -125,7 +125,7 @@ def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[
     """The connector's records in the offset topic, committed before now; a tombstone removes."""
     base = {"bootstrap.servers": bootstrap, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False, **AT_ONCE}
     ends = ends_of(bootstrap, topic)
-    found: dict[bytes, bytes] = {}
+    answer: dict[bytes, bytes] = {}
     reader = Consumer({**base, "isolation.level": "read_committed", "enable.partition.eof": True})
     reader.assign([TopicPartition(topic, p, 0) for p in ends])
     waiting = {p for p, end in ends.items() if end > 0}
@@ -141,11 +141,11 @@ def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[
             continue
         parsed = parse_key(message.key())
         if parsed is not None and parsed[0] == connector:
-            found.pop(message.key(), None)
+            answer.pop(message.key(), None)
             if message.value() is not None:
-                found[message.key()] = message.value()
+                answer[message.key()] = message.value()
     reader.close()
-    return list(found.items())
+    return list(answer.items())
 
 
 def ticket(bootstrap: str, config: dict[str, str], **fields: Any) -> ticket_pb2.StartTicket:

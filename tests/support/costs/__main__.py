@@ -23,15 +23,15 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true", help=f"writes {KEPT}, dated")
     parser.add_argument("--all", action="store_true", help=f"all files, not the {DEAREST} dearest of each part")
     options = parser.parse_args()
-    measured, kept = load(MEASURED), load(KEPT)
+    measured, stored = load(MEASURED), load(KEPT)
     if not measured:
         print(f"there is no {MEASURED}: `make test` writes it", file=sys.stderr)
         return 1
     for name, part in measured.items():
-        show(name, part, kept.get(name), None if options.all else DEAREST)
+        show(name, part, stored.get(name), None if options.all else DEAREST)
     if options.keep:
         machine = f"{os.cpu_count()} processors, {platform.machine()}, Python {platform.python_version()}"
-        save(KEPT, kept | measured, date=datetime.datetime.now(datetime.UTC).date().isoformat(), machine=machine)
+        save(KEPT, stored | measured, date=datetime.datetime.now(datetime.UTC).date().isoformat(), machine=machine)
         print(f"kept in {KEPT}")
     return 0
 

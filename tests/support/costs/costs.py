@@ -114,11 +114,11 @@ def line(name: str, cost: Cost) -> str:
     )
 
 
-def longest_first(files: Iterable[str], kept: Mapping[str, Part]) -> list[str]:
+def longest_first(files: Iterable[str], parts: Mapping[str, Part]) -> list[str]:
     """The files in the order in which several pytest workers come to their end at about the same time: those that take
     longest first, those that were never measured before all others."""
     seconds: dict[str, float] = {}
-    for part in kept.values():
+    for part in parts.values():
         for name, cost in part.files.items():
             seconds[name] = max(seconds.get(name, 0.0), cost.seconds)
     return sorted(files, key=lambda name: -seconds.get(name, float("inf")))

@@ -27,11 +27,11 @@ class ProcessorTime:
 
 def _seconds_by_process() -> dict[tuple[int, float], float]:
     own = psutil.Process(os.getpid())
-    found: dict[tuple[int, float], float] = {}
+    seconds: dict[tuple[int, float], float] = {}
     for process in (own, *own.children(recursive=True)):
         try:
             with process.oneshot():
-                found[process.pid, process.create_time()] = sum(process.cpu_times()[:4])
+                seconds[process.pid, process.create_time()] = sum(process.cpu_times()[:4])
         except psutil.Error:  # it ended meanwhile, and counts to the time of its parent
             continue
-    return found
+    return seconds

@@ -34,16 +34,16 @@ class Sent(NamedTuple):
     cas: int = 0
 
 
-def frame_of(magic: int, one: Sent, *, is_framed: bool) -> bytes:
+def frame_of(magic: int, sent: Sent, *, is_framed: bool) -> bytes:
     """The bytes of what is sent, with framing extras before it where clients with stream numbers get them."""
-    framing, key_length = b"", len(one.key)
-    if is_framed and magic in (0x80, 0x81) and one.opcode != 0x5C:
+    framing, key_length = b"", len(sent.key)
+    if is_framed and magic in (0x80, 0x81) and sent.opcode != 0x5C:
         framing = DURATION if magic == 0x81 else STREAM_ID
         magic, key_length = {0x80: 0x08, 0x81: 0x18}[magic], len(framing) << 8 | key_length
-    body = len(framing) + len(one.extras) + len(one.key) + len(one.value)
-    lengths = key_length, len(one.extras)
-    header = HEADER.pack(magic, one.opcode, *lengths, one.datatype, one.status, body, one.opaque, one.cas)
-    return header + framing + one.extras + one.key + one.value
+    body = len(framing) + len(sent.extras) + len(sent.key) + len(sent.value)
+    lengths = key_length, len(sent.extras)
+    header = HEADER.pack(magic, sent.opcode, *lengths, sent.datatype, sent.status, body, sent.opaque, sent.cas)
+    return header + framing + sent.extras + sent.key + sent.value
 
 
 def failover_log(branches: list[tuple[int, int]]) -> bytes:
@@ -53,9 +53,9 @@ def failover_log(branches: list[tuple[int, int]]) -> bytes:
 
 def leb128(number: int) -> bytes:
     """A collection's id as it is before a key."""
-    found = bytearray()
+    actual_bytearray = bytearray()
     while True:
         low, number = number & 0x7F, number >> 7
-        found.append(low | (0x80 if number else 0))
+        actual_bytearray.append(low | (0x80 if number else 0))
         if not number:
-            return bytes(found)
+            return bytes(actual_bytearray)

@@ -25,24 +25,24 @@ class Node:
     sessions: list[Session] = field(default_factory=list)
 
 
-def cluster_map(nodes: Sequence[Node], asked: Node, vbuckets: Iterable[History], *, is_tls: bool) -> dict[str, Any]:
+def cluster_map(nodes: Sequence[Node], node: Node, vbuckets: Iterable[History], *, is_tls: bool) -> dict[str, Any]:
     """Where vbuckets are, as one of the nodes tells it; without what it says of the bucket."""
     service = "kvSSL" if is_tls else "kv"
-    members = [one for one in nodes if one.member]
-    indexes = {one.index: index for index, one in enumerate(members)}
+    members = [node for node in nodes if node.member]
+    indexes = {member.index: index for index, member in enumerate(members)}
     return {
         "nodeLocator": "vbucket", "clusterUUID": "c1" * 16,
         "nodes": [{} for _ in members],
         "nodesExt": [
             {
-                "services": {service: one.port, "mgmt": 8091 + one.index}, "hostname": "127.0.0.1",
-                "thisNode": one is asked,
+                "services": {service: member.port, "mgmt": 8091 + member.index}, "hostname": "127.0.0.1",
+                "thisNode": member is node,
             }
-            for one in members
+            for member in members
         ],
         "vBucketServerMap": {
             "hashAlgorithm": "CRC", "numReplicas": 1,
-            "serverList": [f"127.0.0.1:{one.port}" for one in members],
-            "vBucketMap": [[indexes.get(one.node, -1), indexes.get(one.replica, -1)] for one in vbuckets],
+            "serverList": [f"127.0.0.1:{member.port}" for member in members],
+            "vBucketMap": [[indexes.get(vbucket.node, -1), indexes.get(vbucket.replica, -1)] for vbucket in vbuckets],
         },
     }  # fmt: skip

@@ -32,7 +32,7 @@ class Ours:
     @property
     def keys(self) -> list[str]:
         """The ids of the documents that it saw change, in their order in the alphabet."""
-        return sorted(one[5].rpartition(".")[2] for one in self.seen)
+        return sorted(item[5].rpartition(".")[2] for item in self.seen)
 
     @property
     def failure(self) -> str:
@@ -71,14 +71,14 @@ async def ours(
     takes: bool = True,
 ) -> AsyncIterator[Ours]:
     """It, once it has begun. Without `takes` what comes is left where it is."""
-    found = Ours()
+    actual_ours = Ours()
     access = replace(access_to(server), noop_seconds=noop_seconds, bootstrap_seconds=bootstrap_seconds)
     cluster = BucketCluster(access)
     await cluster.bootstrap()
-    wanted = StreamOptions(selection or Selection(), polling_seconds=polling_ms / 1000, buffer_bytes=window)
-    found.changes = VbucketChanges(cluster, wanted, found.take if takes else lambda: None)
+    stream_options = StreamOptions(selection or Selection(), polling_seconds=polling_ms / 1000, buffer_bytes=window)
+    actual_ours.changes = VbucketChanges(cluster, stream_options, actual_ours.take if takes else lambda: None)
     try:
-        await found.changes.start(positions or {number: Position() for number in server.vbuckets})
-        yield found
+        await actual_ours.changes.start(positions or {number: Position() for number in server.vbuckets})
+        yield actual_ours
     finally:
-        await found.changes.close()
+        await actual_ours.changes.close()

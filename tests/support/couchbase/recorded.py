@@ -35,14 +35,14 @@ Bytes = npt.NDArray[np.uint8]
 
 def document(number: str) -> bytes:
     """A document of `DOCUMENT_BYTES`."""
-    given = {
+    fields = {
         "type": "hotel", "id": number, "name": "Medway Youth Hostel", "address": "Capstone Road, ME7 3JE",
         "city": "Medway", "country": "United Kingdom", "vacancy": True, "pets_ok": False,
         "geo": {"lat": 51.35785, "lon": 0.55818}, "reviews": [4, 5, 3],
         "description": "",
     }  # fmt: skip
-    given["description"] = "x" * (DOCUMENT_BYTES - len(json.dumps(given)))
-    return json.dumps(given).encode()
+    fields["description"] = "x" * (DOCUMENT_BYTES - len(json.dumps(fields)))
+    return json.dumps(fields).encode()
 
 
 def ready(documents: int) -> Bytes:
@@ -87,7 +87,7 @@ class RecordedSession(Session):
             await self._wake.wait()
             self._wake.clear()
             await asyncio.sleep(GATHER_SECONDS)
-            open_now = [one for one in self.streams.items() if one[1].at < one[1].history.high]
+            open_now = [stream for stream in self.streams.items() if stream[1].at < stream[1].history.high]
             for at in range(0, len(open_now), TOGETHER):
                 await self._turns(open_now[at : at + TOGETHER], frames)
 

@@ -141,11 +141,11 @@ class CouchbaseServer:
         def work() -> int:
             of, before = self.collections.scopes[scope], self.collections.uid
             names = [name, *others]
-            made = [self.collections.collection(scope, one) for one in names]
+            collections = [self.collections.collection(scope, name) for name in names]
             self.collections.uid = before + 1
-            for one, at in zip(names, made, strict=True):
-                self._system(events.collection_created(one, at, of, before + (at == made[-1])))
-            return made[0]
+            for single_name, at in zip(names, collections, strict=True):
+                self._system(events.collection_created(single_name, at, of, before + (at == collections[-1])))
+            return collections[0]
 
         return self._do(work)
 
@@ -290,10 +290,10 @@ class CouchbaseServer:
         """A node is gone: its port is closed and its connections end."""
 
         def work() -> None:
-            one = self.nodes[node]
-            if one.listening is not None:
-                one.listening.close()
-            for session in list(one.sessions):
+            single_node = self.nodes[node]
+            if single_node.listening is not None:
+                single_node.listening.close()
+            for session in list(single_node.sessions):
                 session.cut()
 
         self._do(work)

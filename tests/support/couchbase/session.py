@@ -83,11 +83,11 @@ class Session:
         self.writer.transport.abort()
 
     def answer(
-        self, asked: Asked, status: int = 0, *, extras: bytes = b"", value: bytes = b"", datatype: int = 0
+        self, request: Asked, status: int = 0, *, extras: bytes = b"", value: bytes = b"", datatype: int = 0
     ) -> None:
         """Writes a response."""
-        given = Sent(asked.opcode, status, asked.opaque, extras, value=value, datatype=datatype)
-        self._write(0x81, given)
+        sent = Sent(request.opcode, status, request.opaque, extras, value=value, datatype=datatype)
+        self._write(0x81, sent)
 
     def garbled(self, vbucket: int, item: Item) -> None:
         """A snapshot of one change, and what is no frame behind it in the same piece."""
@@ -102,9 +102,9 @@ class Session:
     def push_map(self) -> None:
         """Sends another map to a client that asked for it."""
         if 0x0D in self.features and 0x0C in self.features and self.bucket:
-            given = self.server.map(self.node)
-            extras = struct.pack(">QQ", given["revEpoch"], given["rev"])
-            self._write(0x82, Sent(0x01, 0, 0, extras, self.bucket.encode(), json.dumps(given).encode(), datatype=1))
+            fields = self.server.map(self.node)
+            extras = struct.pack(">QQ", fields["revEpoch"], fields["rev"])
+            self._write(0x82, Sent(0x01, 0, 0, extras, self.bucket.encode(), json.dumps(fields).encode(), datatype=1))
 
     def end_stream(self, vbucket: int, reason: int) -> None:
         """Ends a stream where it is open."""
@@ -112,15 +112,15 @@ class Session:
         if stream is not None:
             self._send(Sent(0x55, vbucket, stream.opaque, struct.pack(">I", reason)))
 
-    def _write(self, magic: int, one: Sent) -> int:
+    def _write(self, magic: int, sent: Sent) -> int:
         """Returns how long the frame is."""
-        frame = frame_of(magic, one, is_framed=self.server.is_framed)
+        frame = frame_of(magic, sent, is_framed=self.server.is_framed)
         self.writer.write(frame)
         return len(frame)
 
-    def _send(self, one: Sent) -> None:
+    def _send(self, sent: Sent) -> None:
         """A message of a stream: it counts against the window."""
-        self.unacknowledged += self._write(0x80, one)
+        self.unacknowledged += self._write(0x80, sent)
 
     @property
     def _window(self) -> int:
@@ -130,195 +130,195 @@ class Session:
     def _full(self) -> bool:
         return bool(self._window) and self.unacknowledged >= self._window
 
-    async def _serve(self, asked: Asked) -> None:
-        refused = self.server.refused(asked.opcode, asked.vbucket)
+    async def _serve(self, request: Asked) -> None:
+        refused = self.server.refused(request.opcode, request.vbucket)
         if refused is not None:
             status, text = refused
-            self.answer(asked, status, value=text, datatype=1 if text else 0)
+            self.answer(request, status, value=text, datatype=1 if text else 0)
             return
-        known = {
+        present = {
             0x0A: self._empty, 0x0B: self._version, 0x1F: self._hello, 0x20: self._mechanisms, 0x21: self._auth,
             0x22: self._step, 0x48: self._all_seqnos, 0x50: self._open, 0x52: self._close_stream,
             0x53: self._stream, 0x54: self._failover_log, 0x5D: self._acknowledge, 0x5E: self._control,
             0x89: self._select, 0x91: self._observe, 0xB5: self._map, 0xBA: self._manifest,
-        }.get(asked.opcode)  # fmt: skip
-        if known is None:
-            self.answer(asked, 0x81)
+        }.get(request.opcode)  # fmt: skip
+        if present is None:
+            self.answer(request, 0x81)
             return
-        if asked.opcode not in (0x1F, 0x20, 0x21, 0x22, 0x0B, 0x0A) and not self.user:
-            self.answer(asked, 0x24)
+        if request.opcode not in (0x1F, 0x20, 0x21, 0x22, 0x0B, 0x0A) and not self.user:
+            self.answer(request, 0x24)
             return
-        known(asked)
+        present(request)
         await self.writer.drain()
 
-    def _empty(self, asked: Asked) -> None:
-        self.answer(asked)
+    def _empty(self, request: Asked) -> None:
+        self.answer(request)
 
-    def _version(self, asked: Asked) -> None:
-        self.answer(asked, value=b"7.6.2-3721-enterprise")
+    def _version(self, request: Asked) -> None:
+        self.answer(request, value=b"7.6.2-3721-enterprise")
 
-    def _hello(self, asked: Asked) -> None:
-        if len(asked.key) > MAX_KEY_BYTES:
-            self.answer(asked, 0x04)
+    def _hello(self, request: Asked) -> None:
+        if len(request.key) > MAX_KEY_BYTES:
+            self.answer(request, 0x04)
             return
-        wanted = struct.unpack(f">{len(asked.value) // 2}H", asked.value)
-        agreed = [one for one in wanted if one in self.server.features]
+        expected = struct.unpack(f">{len(request.value) // 2}H", request.value)
+        agreed = [item for item in expected if item in self.server.features]
         self.features = frozenset(agreed)
-        self.answer(asked, value=struct.pack(f">{len(agreed)}H", *agreed))
+        self.answer(request, value=struct.pack(f">{len(agreed)}H", *agreed))
 
-    def _mechanisms(self, asked: Asked) -> None:
-        self.answer(asked, value=" ".join(self.server.mechanisms).encode())
+    def _mechanisms(self, request: Asked) -> None:
+        self.answer(request, value=" ".join(self.server.mechanisms).encode())
 
-    def _auth(self, asked: Asked) -> None:
-        mechanism = asked.key.decode()
+    def _auth(self, request: Asked) -> None:
+        mechanism = request.key.decode()
         if self.flags >= 0 or mechanism not in self.server.mechanisms:
-            self.answer(asked, 0x20)
+            self.answer(request, 0x20)
         elif mechanism == "PLAIN":
-            self.user = plain_user(self.server.users, asked.value.decode())
-            self.answer(asked, 0 if self.user else 0x20)
+            self.user = plain_user(self.server.users, request.value.decode())
+            self.answer(request, 0 if self.user else 0x20)
         else:
-            self._scram = ScramExchange(mechanism, asked.value.decode())
-            self.answer(asked, 0x21, value=self._scram.challenge.encode())
+            self._scram = ScramExchange(mechanism, request.value.decode())
+            self.answer(request, 0x21, value=self._scram.challenge.encode())
 
-    def _step(self, asked: Asked) -> None:
+    def _step(self, request: Asked) -> None:
         exchange, self._scram = self._scram, None
         verifier = (
-            "" if exchange is None else exchange.verifier(asked.value.decode(), self.server.users.get(exchange.user))
+            "" if exchange is None else exchange.verifier(request.value.decode(), self.server.users.get(exchange.user))
         )
         if exchange is None or not verifier:
-            self.answer(asked, 0x20)
+            self.answer(request, 0x20)
             return
         self.user = exchange.user
-        self.answer(asked, value=verifier.encode())
+        self.answer(request, value=verifier.encode())
 
-    def _select(self, asked: Asked) -> None:
-        if asked.key.decode() != self.server.bucket:
-            self.answer(asked, 0x24)
+    def _select(self, request: Asked) -> None:
+        if request.key.decode() != self.server.bucket:
+            self.answer(request, 0x24)
             return
-        self.bucket = asked.key.decode()
-        self.answer(asked)
+        self.bucket = request.key.decode()
+        self.answer(request)
 
-    def _open(self, asked: Asked) -> None:
+    def _open(self, request: Asked) -> None:
         if not self.server.may_read:
-            self.answer(asked, 0x24)
+            self.answer(request, 0x24)
             return
-        if not 0 < len(asked.key) <= MAX_NAME_BYTES:
-            self.answer(asked, 0x04)
+        if not 0 < len(request.key) <= MAX_NAME_BYTES:
+            self.answer(request, 0x04)
             return
         for other in self.node.sessions:
-            if other is not self and other.name == asked.key and other.flags >= 0:
+            if other is not self and other.name == request.key and other.flags >= 0:
                 other.cut()
-        self.name, self.flags = asked.key, struct.unpack(">II", asked.extras)[1]
-        self.answer(asked)
+        self.name, self.flags = request.key, struct.unpack(">II", request.extras)[1]
+        self.answer(request)
 
-    def _control(self, asked: Asked) -> None:
-        name = asked.key.decode()
-        known = {
+    def _control(self, request: Asked) -> None:
+        name = request.key.decode()
+        present = {
             "change_streams", "connection_buffer_size", "set_noop_interval", "enable_noop", "supports_cursor_dropping",
             "send_stream_end_on_client_close_stream", "enable_expiry_opcode", "force_value_compression", "set_priority",
         }  # fmt: skip
-        if name not in known or (name == "force_value_compression" and 0x0A not in self.features):
-            self.answer(asked, 0x04)
+        if name not in present or (name == "force_value_compression" and 0x0A not in self.features):
+            self.answer(request, 0x04)
             return
-        self.controls[name] = asked.value.decode()
+        self.controls[name] = request.value.decode()
         if name == "enable_noop":
             self._tasks.append(asyncio.ensure_future(self._noops()))
-        self.answer(asked)
+        self.answer(request)
 
-    def _acknowledge(self, asked: Asked) -> None:
-        (size,) = struct.unpack(">I", asked.extras)
+    def _acknowledge(self, request: Asked) -> None:
+        (size,) = struct.unpack(">I", request.extras)
         self.acknowledged.append(size)
         self.unacknowledged -= size
         self.wake()
 
-    def _map(self, asked: Asked) -> None:
+    def _map(self, request: Asked) -> None:
         if self.server.is_ready and not self.node.serves:
-            self.answer(asked, 0x08)
+            self.answer(request, 0x08)
             return
-        self.answer(asked, value=json.dumps(self.server.map(self.node)).encode(), datatype=1)
+        self.answer(request, value=json.dumps(self.server.map(self.node)).encode(), datatype=1)
 
-    def _manifest(self, asked: Asked) -> None:
-        self.answer(asked, value=json.dumps(self.server.collections.json()).encode(), datatype=1)
+    def _manifest(self, request: Asked) -> None:
+        self.answer(request, value=json.dumps(self.server.collections.json()).encode(), datatype=1)
 
-    def _here(self, asked: Asked) -> History | None:
+    def _here(self, request: Asked) -> History | None:
         """The vbucket, where its active copy is here; else it is answered that it is not."""
-        history = self.server.vbuckets.get(asked.vbucket)
+        history = self.server.vbuckets.get(request.vbucket)
         if history is None or history.node != self.node.index:
             text = b"" if self.server.hides_maps else json.dumps(self.server.map(self.node)).encode()
-            self.answer(asked, 0x07, value=text)
+            self.answer(request, 0x07, value=text)
             return None
         return history
 
-    def _all_seqnos(self, asked: Asked) -> None:
-        here = [one for one in self.server.vbuckets.values() if one.node == self.node.index]
-        highs = {one.number: one.high for one in here}
-        if len(asked.extras) == 8:
-            (collection,) = struct.unpack_from(">I", asked.extras, 4)
+    def _all_seqnos(self, request: Asked) -> None:
+        here = [vbucket for vbucket in self.server.vbuckets.values() if vbucket.node == self.node.index]
+        highs = {item.number: item.high for item in here}
+        if len(request.extras) == 8:
+            (collection,) = struct.unpack_from(">I", request.extras, 4)
             if collection not in self.server.collections.ids:
-                self.answer(asked, 0x88)
+                self.answer(request, 0x88)
                 return
-            highs = {one.number: one.high_of(collection) for one in here}
-        self.answer(asked, value=b"".join(struct.pack(">HQ", *pair) for pair in highs.items()))
+            highs = {item.number: item.high_of(collection) for item in here}
+        self.answer(request, value=b"".join(struct.pack(">HQ", *pair) for pair in highs.items()))
 
-    def _failover_log(self, asked: Asked) -> None:
+    def _failover_log(self, request: Asked) -> None:
         """Of a replica too."""
-        history = self.server.vbuckets.get(asked.vbucket)
+        history = self.server.vbuckets.get(request.vbucket)
         if history is None or self.node.index != history.replica:
-            history = self._here(asked)
+            history = self._here(request)
         if history is not None:
-            self.answer(asked, value=failover_log(history.branches(self.node.index)))
+            self.answer(request, value=failover_log(history.branches(self.node.index)))
 
-    def _observe(self, asked: Asked) -> None:
-        history = self.server.vbuckets.get(asked.vbucket)
+    def _observe(self, request: Asked) -> None:
+        history = self.server.vbuckets.get(request.vbucket)
         if history is None or self.node.index not in (history.node, history.replica):
-            self.answer(asked, 0x07)
+            self.answer(request, 0x07)
             return
         self.server.observed += 1
-        (vbuuid,) = struct.unpack(">Q", asked.value)
+        (vbuuid,) = struct.unpack(">Q", request.value)
         log, on_disk = history.branches(self.node.index), history.on_disk(self.node.index)
         now = log[0][0]
         if vbuuid == now:
-            self.answer(asked, value=struct.pack(">BHQQQ", 0, asked.vbucket, now, on_disk, history.high))
+            self.answer(request, value=struct.pack(">BHQQQ", 0, request.vbucket, now, on_disk, history.high))
         elif any(vbuuid == uuid for uuid, _ in log):
             last = next(log[at - 1][1] for at, (uuid, _) in enumerate(log) if uuid == vbuuid)
-            fields = (1, asked.vbucket, now, on_disk, history.high, vbuuid, last)
-            self.answer(asked, value=struct.pack(">BHQQQQQ", *fields))
+            fields = (1, request.vbucket, now, on_disk, history.high, vbuuid, last)
+            self.answer(request, value=struct.pack(">BHQQQQQ", *fields))
         else:
-            self.answer(asked, 0x01)
+            self.answer(request, 0x01)
 
-    def _close_stream(self, asked: Asked) -> None:
-        self.answer(asked, 0 if asked.vbucket in self.streams else 0x01)
+    def _close_stream(self, request: Asked) -> None:
+        self.answer(request, 0 if request.vbucket in self.streams else 0x01)
         if self.controls.get("send_stream_end_on_client_close_stream") == "true":
-            self.end_stream(asked.vbucket, 1)
-        self.streams.pop(asked.vbucket, None)
+            self.end_stream(request.vbucket, 1)
+        self.streams.pop(request.vbucket, None)
 
-    def _stream(self, asked: Asked) -> None:
-        history = self._here(asked)
+    def _stream(self, request: Asked) -> None:
+        history = self._here(request)
         if history is None:
             return
         status, chosen = chosen_filter(
-            asked.value, self.features, self.server.collections, has_noop=self.controls.get("enable_noop") == "true"
+            request.value, self.features, self.server.collections, has_noop=self.controls.get("enable_noop") == "true"
         )
-        flags, _, start, _, vbuuid, first, last = struct.unpack(">IIQQQQQ", asked.extras)
+        flags, _, start, _, vbuuid, first, last = struct.unpack(">IIQQQQQ", request.extras)
         if self.flags < 0:
             status = 0x24
-        elif asked.vbucket in self.streams:
+        elif request.vbucket in self.streams:
             status = 0x02
         elif not status and not first <= start <= last:
             status = 0x22
         if status:
-            self.answer(asked, status)
+            self.answer(request, status)
             return
         back = history.rollback(start, vbuuid, (first, last), ignore_purged=bool(flags & 0x80))
         if back is not None:
-            self.answer(asked, 0x23, value=struct.pack(">Q", back))
+            self.answer(request, 0x23, value=struct.pack(">Q", back))
             return
         if start > history.high:
-            self.answer(asked, 0x22)
+            self.answer(request, 0x22)
             return
-        self.server.asked.append((asked.vbucket, start, vbuuid, first, last))
-        self.answer(asked, value=failover_log(history.log))
-        self.streams[asked.vbucket] = Stream(asked.opaque, history, start, chosen)
+        self.server.asked.append((request.vbucket, start, vbuuid, first, last))
+        self.answer(request, value=failover_log(history.log))
+        self.streams[request.vbucket] = Stream(request.opaque, history, start, chosen)
         self.wake()
 
     async def _send_changes(self) -> None:

@@ -36,17 +36,17 @@ def chosen_filter(  # noqa: PLR0911  a line a rule
         return 0x04, everything
     if not has_noop:
         return 0x83, everything
-    asked: dict[str, Any] = json.loads(value)
-    if "scope" in asked and "collections" in asked:
+    request: dict[str, Any] = json.loads(value)
+    if "scope" in request and "collections" in request:
         return 0x04, everything
-    if "scope" in asked:
-        names = [name for name, at in collections.scopes.items() if at == int(asked["scope"], 16)]
+    if "scope" in request:
+        names = [name for name, at in collections.scopes.items() if at == int(request["scope"], 16)]
         if not names:
             return 0x8C, everything
         ids = {at for (scope, _), at in collections.collections.items() if scope == names[0]}
-        return 0, Filter(int(asked["scope"], 16), ids)
-    if "collections" in asked:
-        ids = {int(one, 16) for one in asked["collections"]}
+        return 0, Filter(int(request["scope"], 16), ids)
+    if "collections" in request:
+        ids = {int(collection, 16) for collection in request["collections"]}
         return (0, Filter(None, ids)) if ids <= collections.ids else (0x88, everything)
     return 0, everything
 

@@ -64,12 +64,12 @@ class History:
 
     def high_of(self, collection: int) -> int:
         """The number of a collection's last change."""
-        return max((one.seqno for one in self.items if one.collection == collection), default=0)
+        return max((item.seqno for item in self.items if item.collection == collection), default=0)
 
     def on_disk(self, node: int) -> int:
         """Up to which all is on disk at a node."""
-        found = self.persisted if node == self.node else self.replica_persisted
-        return self.high if found is None else found
+        result = self.persisted if node == self.node else self.replica_persisted
+        return self.high if result is None else result
 
     def branches(self, node: int) -> list[tuple[int, int]]:
         """The log of the copy at a node."""
@@ -78,20 +78,25 @@ class History:
     def purge(self) -> None:
         """Forgets deletions, but for a last change, and what is no document's last: who has not seen the last of the
         deletions is too old."""
-        gone = {one.seqno for one in self.items[:-1] if one.kind in (DELETION, EXPIRATION)}
-        newest = {one.seqno for one in self.since(0, {one.collection for one in self.items})}
-        self.items = [one for one in self.items if one.seqno in newest - gone]
+        gone = {item.seqno for item in self.items[:-1] if item.kind in (DELETION, EXPIRATION)}
+        newest = {item.seqno for item in self.since(0, {item.collection for item in self.items})}
+        self.items = [item for item in self.items if item.seqno in newest - gone]
         self.purged = max([self.purged, *gone])
 
     def add(self, item: Item) -> Item:
         """A change with the next number; a document's revision is one more than its last one's."""
         last = next(
-            (one for one in reversed(self.items) if (one.key, one.collection) == (item.key, item.collection)), None
+            (
+                single_item
+                for single_item in reversed(self.items)
+                if (single_item.key, single_item.collection) == (item.key, item.collection)
+            ),
+            None,
         )
         revision = 1 if last is None else last.revision + 1
-        made = replace(item, seqno=self.high + 1, revision=revision, cas=next(_CAS))
-        self.items.append(made)
-        return made
+        new_item = replace(item, seqno=self.high + 1, revision=revision, cas=next(_CAS))
+        self.items.append(new_item)
+        return new_item
 
     def fail_over(self, lost: int) -> None:
         """Another copy becomes the active one, without the last changes: a new branch."""
@@ -125,15 +130,17 @@ class History:
         there."""
         newest: dict[tuple[bytes, int], int] = {}
         behind = [
-            one for one in self.items if one.seqno > start and (one.kind == SYSTEM or one.collection in collections)
+            item
+            for item in self.items
+            if item.seqno > start and (item.kind == SYSTEM or item.collection in collections)
         ]
-        for one in behind:
-            if one.kind != SYSTEM and one.kind not in UNSEEN:
-                newest[one.key, one.collection] = one.seqno
+        for item in behind:
+            if item.kind != SYSTEM and item.kind not in UNSEEN:
+                newest[item.key, item.collection] = item.seqno
         return [
-            one
-            for one in behind
-            if one.kind == SYSTEM or one.kind in UNSEEN or newest[one.key, one.collection] == one.seqno
+            item
+            for item in behind
+            if item.kind == SYSTEM or item.kind in UNSEEN or newest[item.key, item.collection] == item.seqno
         ]
 
 
@@ -161,11 +168,11 @@ class Filter:
                 self.collections.discard(item.collection)
             self.is_gone = item.event == SCOPE_DROPPED
             return True
-        found = item.collection in self.collections
+        passes = item.collection in self.collections
         if item.event == DROPPED:
             self.collections.discard(item.collection)
             self.is_gone = not self.collections
-        return found
+        return passes
 
 
 @dataclass(slots=True)
@@ -216,7 +223,9 @@ class Collections:
                     "name": scope,
                     "uid": f"{at:x}",
                     "collections": [
-                        {"name": name, "uid": f"{one:x}"} for (of, name), one in self.collections.items() if of == scope
+                        {"name": name, "uid": f"{collection:x}"}
+                        for (of, name), collection in self.collections.items()
+                        if of == scope
                     ],
                 }
                 for scope, at in self.scopes.items()

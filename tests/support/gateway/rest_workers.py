@@ -70,16 +70,16 @@ class Worker:
                 both = {n: {"info": self._info(n), "status": self._status(n)} for n in self.connectors}
                 return 200, both, []
             case "POST", ["connectors"]:
-                given = orjson.loads(body)
-                name = given["name"]
+                tree = orjson.loads(body)
+                name = tree["name"]
                 location = [(b"location", f"{self.url}/connectors/{name}".encode())]
                 if name in self.connectors and request_id and request_id == self.connectors.request_ids.get(name):
                     return 201, self._info(name), location
                 if name in self.connectors:
                     return *_error(409, f"Connector {name} already exists"), []
-                if "connector.class" not in given["config"]:
+                if "connector.class" not in tree["config"]:
                     return *_error(400, "Connector config {} contains no connector type"), []
-                self.connectors[name] = given["config"] | {"name": name}
+                self.connectors[name] = tree["config"] | {"name": name}
                 self.connectors.uids[name], self.connectors.request_ids[name] = uuid.uuid4().hex, request_id
                 return 201, self._info(name), location
             case _, ["connectors", name, *_] if name not in self.connectors:

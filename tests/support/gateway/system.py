@@ -88,20 +88,20 @@ class Node(AgentServiceServicer):
             await asyncio.sleep(0.5)
             await call.write(OpenSessionRequest(heartbeat=Heartbeat()))
 
-    async def _bring_about(self, wanted: work.Workload) -> work.WorkloadStatus:
-        if wanted.goal == work.WORKLOAD_GOAL_RUNNING and wanted.name in self.failing:
-            failed, why = work.WORKLOAD_STATE_FAILED, self.failing[wanted.name]
-            return work.WorkloadStatus(state=failed, generation=wanted.generation, reason="EXITED", message=why)
-        if wanted.goal == work.WORKLOAD_GOAL_RUNNING:
-            if wanted.spec.WhichOneof("kind") == "worker" and wanted.name not in self._open:
-                await self._start(wanted.name, wanted.spec.worker)
+    async def _bring_about(self, workload: work.Workload) -> work.WorkloadStatus:
+        if workload.goal == work.WORKLOAD_GOAL_RUNNING and workload.name in self.failing:
+            failed, failing = work.WORKLOAD_STATE_FAILED, self.failing[workload.name]
+            return work.WorkloadStatus(state=failed, generation=workload.generation, reason="EXITED", message=failing)
+        if workload.goal == work.WORKLOAD_GOAL_RUNNING:
+            if workload.spec.WhichOneof("kind") == "worker" and workload.name not in self._open:
+                await self._start(workload.name, workload.spec.worker)
             state = work.WORKLOAD_STATE_RUNNING
         else:
-            await self.close(wanted.name)
-            removed = wanted.goal == work.WORKLOAD_GOAL_REMOVED
+            await self.close(workload.name)
+            removed = workload.goal == work.WORKLOAD_GOAL_REMOVED
             state = work.WORKLOAD_STATE_REMOVED if removed else work.WORKLOAD_STATE_STOPPED
         running = state == work.WORKLOAD_STATE_RUNNING
-        return work.WorkloadStatus(state=state, generation=wanted.generation, pid=os.getpid() if running else 0)
+        return work.WorkloadStatus(state=state, generation=workload.generation, pid=os.getpid() if running else 0)
 
     async def _start(self, name: str, spec: work.WorkerWorkload) -> None:
         worker = Worker(f"http://{spec.host}:{spec.port}", self._clusters.setdefault(spec.worker_cluster, Connectors()))

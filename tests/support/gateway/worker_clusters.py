@@ -21,8 +21,8 @@ async def started_cluster(gateway: Channel, name: str, count: int = 1) -> None:
     await stub.StartWorkerCluster(clusters.StartWorkerClusterRequest(name=name))
 
     async def runs_all() -> bool:
-        found = await WorkerServiceStub(gateway).ListWorkers(workers.ListWorkersRequest(worker_cluster=name))
-        return [w.process.state for w in found.workers] == [WORKLOAD_STATE_RUNNING] * count
+        list_workers = await WorkerServiceStub(gateway).ListWorkers(workers.ListWorkersRequest(worker_cluster=name))
+        return [w.process.state for w in list_workers.workers] == [WORKLOAD_STATE_RUNNING] * count
 
     await eventually(runs_all)
 

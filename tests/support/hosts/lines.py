@@ -57,11 +57,11 @@ class Lines:
         count, config = self._brokers, {"min.insync.replicas": str(min(2, self._brokers))}
         # Each broker in turn leads one of them.
         led = {t: [[(first + n) % count for n in range(count)]] for first, t in enumerate(self.files)}
-        made = admin.create_topics(
+        topics = admin.create_topics(
             [NewTopic(t, num_partitions=1, replica_assignment=replicas, config=config) for t, replicas in led.items()]
         )
-        for one in made.values():
-            one.result(60)
+        for item in topics.values():
+            item.result(60)
         for file in self.files.values():
             file.touch()
         self._writing.set()
@@ -84,12 +84,12 @@ class Lines:
         await self._ended({topic: topic for topic in self.files})
         return judge(dict(enumerate(self.written.values())), self.seen)
 
-    async def _until_seen(self, wanted: Mapping[str, int], seconds: float) -> float:
+    async def _until_seen(self, expected: Mapping[str, int], seconds: float) -> float:
         """Returns when so many records of these topics are seen; the seconds that it took."""
         begun = time.monotonic()
 
         def there() -> bool:
-            left = {t: (len(self.seen[t]), n) for t, n in wanted.items() if len(self.seen[t]) < n}
+            left = {t: (len(self.seen[t]), n) for t, n in expected.items() if len(self.seen[t]) < n}
             assert not left, f"seen, wanted: {left}"
             return True
 

@@ -45,9 +45,9 @@ def missing() -> str:
         return "network namespaces need root"
     if shutil.which("ip") is None or shutil.which("nsenter") is None:
         return "network namespaces need the programs ip and nsenter"
-    made = subprocess.run(["ip", "netns", "add", f"kmt{os.getpid()}"], capture_output=True, text=True, check=False)
-    if made.returncode:
-        return f"network namespaces cannot be made: {made.stderr.strip()}"
+    result = subprocess.run(["ip", "netns", "add", f"kmt{os.getpid()}"], capture_output=True, text=True, check=False)
+    if result.returncode:
+        return f"network namespaces cannot be made: {result.stderr.strip()}"
     _ip("netns", "del", f"kmt{os.getpid()}")
     return ""
 
@@ -74,9 +74,9 @@ class Host:
         command = ["nsenter", f"--net=/run/netns/{self.namespace}", sys.executable, "-m", "keelman.agent", "run"]
         command += ["--node", self.name, "--home", str(self.home.root), "--state-address", state, "--trust", "mesh"]
         command += ["--host", self.address, "--port", str(AGENT), "--grace-seconds", "20"]
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_AGENT_")}
+        stored = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_AGENT_")}
         with (self.home.root / "agent.log").open("ab") as log:
-            self.agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=kept)
+            self.agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=stored)
 
     def pull_cable(self) -> None:
         """Nothing reaches this host any more, and it reaches nobody."""
@@ -136,17 +136,17 @@ class System:
         """Starts a service of this host, or of one of the others."""
         inside = [] if on is None else ["nsenter", f"--net=/run/netns/{on.namespace}"]
         command = [*inside, sys.executable, "-m", f"keelman.{service}", "run", "--trust", "mesh", *flags]
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(f"KEELMAN_{service.upper()}_")}
+        stored = {k: v for k, v in os.environ.items() if not k.startswith(f"KEELMAN_{service.upper()}_")}
         with (self.folder / f"{service}.log").open("ab") as log:
-            made = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=kept)
-        self.services.append(made)
+            result = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=stored)
+        self.services.append(result)
 
     async def start_gateway(self, state: str, on: Host | None = None) -> str:
         """Starts a gateway that asks the state services at these addresses; its own, once it serves."""
         self.gateway_host = on.address if on else self.address
         listens = ("--host", self.gateway_host, "--port", str(GATEWAY), "--http-host", self.gateway_host)
-        asked = ("--http-port", str(HTTP), "--state-address", state, "--open-access", "true")
-        self.spawn("gateway", *listens, *asked, on=on)
+        requests = ("--http-port", str(HTTP), "--state-address", state, "--open-access", "true")
+        self.spawn("gateway", *listens, *requests, on=on)
         address = f"{self.gateway_host}:{GATEWAY}"
         await eventually(lambda: is_serving(address), seconds=60, what=f"{address} serves")
         return address
@@ -169,21 +169,23 @@ class System:
 
     async def running(self, *names: str, seconds: float = START_SECONDS) -> dict[str, Workload]:
         """The workloads, when these run at their last generation."""
-        found: dict[str, Workload] = {}
+        workloads: dict[str, Workload] = {}
 
         async def look() -> bool:
-            found.update(await self.of.workloads())
-            there = [found[n] for n in names if n in found]
+            workloads.update(await self.of.workloads())
+            there = [workloads[n] for n in names if n in workloads]
             fresh = [w for w in there if w.status.state == RUNNING and w.status.generation == w.generation]
             return len(fresh) == len(names)
 
         await eventually(look, seconds=seconds, what=f"{names} run")
-        return found
+        return workloads
 
     async def workers(self, cluster: str) -> dict[str, str]:
         """The nodes of a cluster's workers by name, of those that run."""
-        found = (await self.of.workloads()).values()
-        return {w.name: w.node for w in found if w.name.startswith(f"worker/{cluster}/") and w.status.state == RUNNING}
+        workloads = (await self.of.workloads()).values()
+        return {
+            w.name: w.node for w in workloads if w.name.startswith(f"worker/{cluster}/") and w.status.state == RUNNING
+        }
 
     async def in_state(self, cluster: str, state: str, *, seconds: float = START_SECONDS) -> None:
         """Returns when the broker cluster is in this state and has nothing more to say."""
@@ -233,14 +235,14 @@ class System:
     async def owners(self, cluster: str, connectors: Sequence[str]) -> dict[str, str]:
         """The worker (host:port) of the task of each of these connectors that runs."""
         assert self.gateway is not None
-        stub, found = stub_of(self.gateway.channel, "connect", "connector"), {}
+        stub, owners = stub_of(self.gateway.channel, "connect", "connector"), {}
         for name in connectors:
             request = GetConnectorRequest(worker_cluster=cluster, name=name)
             with contextlib.suppress(KeelmanError):  # no worker of the cluster answers
                 for task in (await stub.GetConnector(request, timeout=20)).connector.tasks:
                     if task.state == ConnectorState.CONNECTOR_STATE_RUNNING:
-                        found[name] = task.worker_id
-        return found
+                        owners[name] = task.worker_id
+        return owners
 
     async def log_of(self, workload: str) -> str:
         """The log of a workload, through the gateway."""
@@ -305,8 +307,8 @@ async def running_hosts(
         await eventually(lambda: is_serving(state), seconds=60, what=f"{state} serves")
         for name in names:
             system.hosts[name].start(state)
-        async with channel(state) as made, channel(gateway_address) as gateway:
-            system.clients, system.gateway = Clients(made), Clients(gateway)
+        async with channel(state) as new_channel, channel(gateway_address) as gateway:
+            system.clients, system.gateway = Clients(new_channel), Clients(gateway)
             system.agents = AgentServiceStub(gateway)
             await system.online(*names)
             yield system

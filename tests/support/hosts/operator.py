@@ -38,8 +38,8 @@ class Commands:
 
     @property
     def environment(self) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_") or k == "KEELMAN_CACHE"}
-        return kept | {"KEELMAN_CONTEXTS": str(self.system.folder / "contexts.json")}
+        stored = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_") or k == "KEELMAN_CACHE"}
+        return stored | {"KEELMAN_CONTEXTS": str(self.system.folder / "contexts.json")}
 
     def run(self, *words: str, host: str = "", given: str = "", code: int = 0, seconds: float = 60.0) -> str:
         """What a command prints; its error where it is to fail."""
@@ -57,10 +57,10 @@ class Commands:
     def start(self, *words: str, host: str = "") -> None:
         """A service, which is ended with the rest."""
         with (self.system.folder / f"{host or words[0]}.log").open("ab") as log:
-            made = subprocess.Popen(
+            result = subprocess.Popen(
                 self.line(words, host), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment
             )
-        self.running.append((host, made))
+        self.running.append((host, result))
 
     @property
     def gateway(self) -> str:
@@ -79,7 +79,7 @@ class Commands:
 
     def kill(self, host: str, first: int = 0) -> None:
         """Ends at once what was started on a host as its first service, or as a later one."""
-        (process,) = [made for on, made in self.running if on == host][first : first + 1]
+        (process,) = [result for on, result in self.running if on == host][first : first + 1]
         process.kill()
         process.wait(60)
 
@@ -93,11 +93,11 @@ class Commands:
 
     def join(self, host: str, *words: str) -> str:
         """Has a host join under its own name and starts its agent; what joining printed."""
-        made = self.run("node", "token", "create", "--ttl", "10m", "--node", host).strip()
-        self.tokens.append(made)
+        text = self.run("node", "token", "create", "--ttl", "10m", "--node", host).strip()
+        self.tokens.append(text)
         home = str(self.home(host).root)
-        given = f"{made}@{self.gateway}"
-        told = self.run("node", "join", "-", "--home", home, "--node", host, *words, host=host, given=given)
+        value = f"{text}@{self.gateway}"
+        told = self.run("node", "join", "-", "--home", home, "--node", host, *words, host=host, given=value)
         self.start("agent", "run", "--home", home, host=host)
         return told
 
@@ -111,13 +111,13 @@ class Commands:
 @contextlib.contextmanager
 def operated(system: System, first: str = "") -> Iterator[Commands]:
     """Ends what was started."""
-    made = Commands(system, first)
+    commands = Commands(system, first)
     try:
-        yield made
+        yield commands
     finally:
-        for _, process in reversed(made.running):
+        for _, process in reversed(commands.running):
             process.send_signal(signal.SIGTERM)
-        for _, process in made.running:
+        for _, process in commands.running:
             process.wait(60)
 
 
@@ -133,14 +133,14 @@ async def first_host(commands: Commands, *, state: str = "", gateway: str = "", 
     home = folder / "home"
     (folder / "state.toml").write_text(f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n{state}')
     commands.start("state", "run", "--file", str(folder / "state.toml"), host=commands.first)
-    made = commands.run("token", "create", "--name", "me", "--role", "admin", "--file", str(folder / "access.toml"))
+    result = commands.run("token", "create", "--name", "me", "--role", "admin", "--file", str(folder / "access.toml"))
     (folder / "gateway.toml").write_text(
         f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n'
         f'state_address = "unix:{home}/run/state.sock{beside}"\naccess_file = "{folder}/access.toml"\n{gateway}'
     )
     commands.start("gateway", "run", "--file", str(folder / "gateway.toml"), host=commands.first)
     await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="state serves")
-    (token,) = [line for line in made.splitlines() if " " not in line and len(line) > 20]
+    (token,) = [line for line in result.splitlines() if " " not in line and len(line) > 20]
     context = ("--gateway", commands.gateway, "--ca", str(commands.authority), "--token-file", "-", "--use")
     commands.run("context", "create", "here", *context, given=token)
 
@@ -155,15 +155,15 @@ async def first_host(commands: Commands, *, state: str = "", gateway: str = "", 
 async def two_states(commands: Commands, database: str) -> str:
     """A second state service beside that of `first_host`, on the second host: it has a copy of the key, and the gateway
     asks both; returns the admin's token."""
-    folder, (one, two) = commands.system.folder, list(commands.system.hosts.values())[:2]
-    addresses = [f"{host.address}:{STATE}" for host in (one, two)]
+    folder, (item, two) = commands.system.folder, list(commands.system.hosts.values())[:2]
+    addresses = [f"{host.address}:{STATE}" for host in (item, two)]
     both = f'database = "{database}"\nadvertised_address = "{",".join(addresses)}"\n'
     token = await first_host(commands, state=both, beside=f",{addresses[1]}")
     home = folder / "home-2"
     (home / "state").mkdir(parents=True)
     shutil.copy(folder / "home" / "state" / "secrets.key", home / "state")
     text = (folder / "state.toml").read_text().replace(f"{folder}/home", str(home))
-    (folder / "state-2.toml").write_text(text.replace(f'host = "{one.address}"', f'host = "{two.address}"'))
+    (folder / "state-2.toml").write_text(text.replace(f'host = "{item.address}"', f'host = "{two.address}"'))
     commands.start("state", "run", "--file", str(folder / "state-2.toml"), host=two.name)
     await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="the second state serves")
     return token

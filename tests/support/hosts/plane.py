@@ -59,9 +59,9 @@ class Copies(Lines):
         """The topics that the sink writes."""
         admin = AdminClient(dict(self._client))
         config = {"min.insync.replicas": "2"}
-        made = admin.create_topics([NewTopic(t, 1, 3, config=config) for t in self.copied])
-        for one in made.values():
-            one.result(60)
+        topics = admin.create_topics([NewTopic(t, 1, 3, config=config) for t in self.copied])
+        for item in topics.values():
+            item.result(60)
 
     async def all_pass(self, *, seconds: float = 60.0) -> float:
         """Returns when what is written now is seen in the copies, too; the seconds that it took."""

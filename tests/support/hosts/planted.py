@@ -53,8 +53,8 @@ def in_processes(root: Path) -> Iterator[tuple[str, bytes]]:
 
 async def in_topics(client: Mapping[str, str], without: Sequence[str] = ()) -> list[tuple[str, bytes]]:
     """What the topics hold, uncompressed."""
-    async with low_level_client(client, client_id="planted", timeout_ms=10_000) as found:
-        names = sorted(set((await found.fetch_all_metadata()).topics()) - set(without))
+    async with low_level_client(client, client_id="planted", timeout_ms=10_000) as actual_low_level_client:
+        names = sorted(set((await actual_low_level_client.fetch_all_metadata()).topics()) - set(without))
     held = []
     for name in names:
         rows = await read_topic(client, name, client_id="planted", seconds=60)
@@ -74,7 +74,7 @@ class Search:
     def look(self, place: str, data: bytes) -> None:
         """Notes which secrets are there."""
         self.looked += 1
-        self.found |= {(name, place) for name, parts in self._secrets.items() if any(one in data for one in parts)}
+        self.found |= {(name, place) for name, parts in self._secrets.items() if any(part in data for part in parts)}
 
     @property
     def strays(self) -> set[tuple[str, str]]:

@@ -23,19 +23,19 @@ def classes_of(sources: Sequence[Path], jars: Sequence[Path]) -> Path:
     CalledProcessError for sources that do not compile."""
     java = find()
     digest = hashlib.sha256(f"{java.home} {java.program.stat().st_mtime_ns}".encode())
-    for one in (*sources, *jars):
-        digest.update(f"\0{one.name}\0".encode() + (one.read_bytes() if one.suffix == ".java" else b""))
-    made = KEPT / digest.hexdigest()[:16]
-    if not made.exists():
+    for source in (*sources, *jars):
+        digest.update(f"\0{source.name}\0".encode() + (source.read_bytes() if source.suffix == ".java" else b""))
+    classes = KEPT / digest.hexdigest()[:16]
+    if not classes.exists():
         KEPT.mkdir(parents=True, exist_ok=True)
-        fresh = tempfile.mkdtemp(prefix=f"{made.name}-", dir=KEPT)
+        fresh = tempfile.mkdtemp(prefix=f"{classes.name}-", dir=KEPT)
         command = [str(java.program.with_name("javac")), *QUICK, "-d", fresh, "-cp", ":".join(map(str, jars))]
         try:
             subprocess.run([*command, *map(str, sources)], check=True, timeout=SECONDS)
-            os.rename(fresh, made)
+            os.rename(fresh, classes)
         except OSError:  # another process was first
-            if not made.exists():
+            if not classes.exists():
                 raise
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
-    return made
+    return classes

@@ -61,15 +61,15 @@ def crossed() -> dict[str, Any]:
     options.put("schemas.enable", "true")
     options.put("replace.null.with.default", "false")
     converter.configure(options, False)
-    made = converter.toConnectData("t", jpype().JArray(jpype().JByte)(data))
-    schema, value = there.taken(made.schema(), made.value())
+    result = converter.toConnectData("t", jpype().JArray(jpype().JByte)(data))
+    schema, value = there.taken(result.schema(), result.value())
     ours = JsonConverter({"replace.null.with.default": "false"}).to_connect([data]).texts()
     java_schema, java_value = back.given(schema, value)
     return {
         "schema as ours reads it": schema == ours.schema_of(0),
         "value as ours reads it": value == ours.values[0],
-        "schema comes back": bool(made.schema().equals(java_schema)),
-        "value comes back": bool(made.value().equals(java_value)) or str(java_value.toString()),
+        "schema comes back": bool(result.schema().equals(java_schema)),
+        "value comes back": bool(result.value().equals(java_value)) or str(java_value.toString()),
         "not a number": math.isnan(round_trip(there, back, "Double", math.nan)[1]),
         "infinite": round_trip(there, back, "Float", math.inf)[1] == math.inf,
         "plain": plain(there, back),
@@ -85,14 +85,14 @@ def round_trip(there: FromJava, back: ToJava, box: str, value: float) -> tuple[A
 
 def plain(there: FromJava, back: ToJava) -> bool:
     """Whether data without a schema keeps its classes."""
-    made = java_class("java.util.HashMap")()
+    result = java_class("java.util.HashMap")()
     inner = java_class("java.util.ArrayList")()
     for box, kind in (("Byte", jpype().JByte), ("Short", jpype().JShort), ("Integer", jpype().JInt)):
         inner.add(java_class(f"java.lang.{box}").valueOf(kind(1)))  # type: ignore[attr-defined]
     inner.add(java_class("java.math.BigDecimal")("1.50"))
     inner.add(java_class("java.util.Date")(jpype().JLong(-1)))
-    made.put("k", inner)
-    return bool(made.equals(back.given(*there.taken(None, made))[1]))
+    result.put("k", inner)
+    return bool(result.equals(back.given(*there.taken(None, result))[1]))
 
 
 if __name__ == "__main__":

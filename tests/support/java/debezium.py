@@ -107,7 +107,7 @@ async def states(worker: RestWorker, name: str) -> list[str]:
     if answer.status_code != 200:
         return []
     status = answer.json()
-    return [status["connector"]["state"], *(one["state"] for one in status["tasks"])]
+    return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
 
 
 async def running(worker: RestWorker, name: str, seconds: float = PATIENCE) -> None:
@@ -124,15 +124,15 @@ async def _runs(worker: RestWorker, name: str) -> bool:
 
 async def changes(bootstrap: str, name: str) -> list[Change]:
     """What readers of committed records find in the connector's topic by now; nothing while there is no topic."""
-    found = await asyncio.to_thread(_committed, bootstrap, topic_of(name))
-    return [change_of(value) for one in found if (value := one.value()) is not None]
+    committed = await asyncio.to_thread(_committed, bootstrap, topic_of(name))
+    return [change_of(value) for item in committed if (value := item.value()) is not None]
 
 
 def _committed(bootstrap: str, topic: str) -> list[Message]:
     """Up to the end as it is at the first look, while more comes in."""
     level = {"isolation.level": "read_committed", "enable.auto.commit": False, "log_level": 0}
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"look-{topic}", **AT_ONCE, **level})
-    found: list[Message] = []
+    messages: list[Message] = []
     try:
         if consumer.list_topics(topic, LOOK_SECONDS).topics[topic].error is not None:
             return []
@@ -141,12 +141,12 @@ def _committed(bootstrap: str, topic: str) -> list[Message]:
         consumer.assign([place])
         while consumer.position([place])[0].offset < end:
             assert time.monotonic() < deadline, f"{topic} was not read to {end}"
-            found += [one for one in consumer.consume(10_000, 0.1) if one.error() is None]
+            messages += [item for item in consumer.consume(10_000, 0.1) if item.error() is None]
     except KafkaException as error:
         raise AssertionError(f"{topic} cannot be read: {error}") from None
     finally:
         consumer.close()
-    return found
+    return messages
 
 
 class Versions(Protocol):
@@ -158,15 +158,15 @@ class Versions(Protocol):
 
 async def followed(bootstrap: str, name: str, rows: Versions, seconds: float = PATIENCE) -> None:
     """Waits until the last version of each row is in the topic, and the end of each row that is gone."""
-    wanted, gone = await asyncio.to_thread(rows.versions), await asyncio.to_thread(rows.versions, "gone")
+    versions, gone = await asyncio.to_thread(rows.versions), await asyncio.to_thread(rows.versions, "gone")
 
     missing: list[str] = []
 
     async def all_there() -> bool:
-        newest = {one.id: one for one in await changes(bootstrap, name)}
+        newest = {change.id: change for change in await changes(bootstrap, name)}
         missing[:] = [
             f"{row} in version {version}, not {newest.get(row)}"
-            for row, version in wanted.items()
+            for row, version in versions.items()
             if row not in newest or newest[row].version != version
         ]
         missing.extend(f"the end of {row}" for row in gone if row in newest and newest[row].op != "d")
@@ -182,7 +182,7 @@ async def streams_on(bootstrap: str, name: str) -> None:
     """Waits until more changes are there than now: the snapshot is at its end, and the stream goes on."""
 
     async def streamed() -> int:
-        return sum(one.op == "u" for one in await changes(bootstrap, name))
+        return sum(change.op == "u" for change in await changes(bootstrap, name))
 
     before = await streamed()
 
@@ -206,9 +206,13 @@ async def in_mid_snapshot(bootstrap: str, name: str, rows: int, *, begun: int = 
     only a part."""
 
     async def some() -> int:
-        found = await changes(bootstrap, name)
-        starts = [at for at, one in enumerate(found) if one.first]
-        return sum(one.op == "r" for one in found[starts[begun - 1] :]) if len(starts) >= begun else 0
+        actual_changes = await changes(bootstrap, name)
+        starts = [at for at, actual_change in enumerate(actual_changes) if actual_change.first]
+        return (
+            sum(actual_change.op == "r" for actual_change in actual_changes[starts[begun - 1] :])
+            if len(starts) >= begun
+            else 0
+        )
 
     there = await eventually(some, seconds=PATIENCE, what=f"snapshot {begun} of {name} has begun")
     assert there < rows, "the snapshot was at its end already"

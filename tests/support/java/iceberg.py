@@ -39,7 +39,7 @@ async def plugin_path(folder: Path) -> str:
 
 def _hadoop() -> list[Path]:
     jars = Path(str(pyspark.__file__)).parent / "jars"
-    return [one for one in jars.iterdir() if one.name.startswith(HADOOP)]
+    return [path for path in jars.iterdir() if path.name.startswith(HADOOP)]
 
 
 def sink_config(bootstrap: str, topic: str, warehouse: Path, **more: str) -> dict[str, str]:
@@ -77,9 +77,9 @@ def _read(table: str, jars: Iterable[Path]) -> None:
     machine = str(find().home / "lib" / "server" / "libjvm.so")
     library.startJVM(machine, "-Xmx128m", classpath=[str(jar) for jar in jars], convertStrings=False)
     conf = library.JClass("org.apache.hadoop.conf.Configuration")()
-    found = library.JClass("org.apache.iceberg.hadoop.HadoopTables")(conf).load(table)
-    names = [str(column.name()) for column in found.schema().columns()]
-    for row in library.JClass("org.apache.iceberg.data.IcebergGenerics").read(found).build():
+    result = library.JClass("org.apache.iceberg.hadoop.HadoopTables")(conf).load(table)
+    names = [str(column.name()) for column in result.schema().columns()]
+    for row in library.JClass("org.apache.iceberg.data.IcebergGenerics").read(result).build():
         values = [row.getField(name) for name in names]
         print(json.dumps({n: None if v is None else str(v.toString()) for n, v in zip(names, values, strict=True)}))
     sys.stdout.flush()

@@ -42,8 +42,10 @@ def missing() -> str:
 
 async def compiled(folder: Path) -> Path:
     """The classes of the connectors of this kit, in this folder."""
-    made = await asyncio.to_thread(classes_of, sorted(SOURCES.rglob("*.java")), await jvm.fetch_runtime_jars())
-    shutil.copytree(made, folder, dirs_exist_ok=True)
+    new_classes_of = await asyncio.to_thread(
+        classes_of, sorted(SOURCES.rglob("*.java")), await jvm.fetch_runtime_jars()
+    )
+    shutil.copytree(new_classes_of, folder, dirs_exist_ok=True)
     return folder
 
 

@@ -151,61 +151,61 @@ def judge(
     streams from where its replication slot was made, which was at the first try.
     """
     records = list(seen)
-    starts = [n for n, one in enumerate(records) if one.first]
+    starts = [n for n, record in enumerate(records) if record.first]
     begun = starts[-1] if starts else 0
     wrong: list[str] = []
-    earlier = {(one.id, one.version) for one in records[:begun] if one.op != "r"}
-    if len(earlier) != sum(one.op != "r" for one in records[:begun]):
+    earlier = {(record.id, record.version) for record in records[:begun] if record.op != "r"}
+    if len(earlier) != sum(record.op != "r" for record in records[:begun]):
         wrong.append("changes were doubled before a snapshot was begun again")
     at: dict[int, int] = {}
     ended: set[int] = set()
     contained: set[tuple[int, int]] = set()
     snapshot: dict[int, int] = {}
-    for one in records[begun:]:
-        last = at.get(one.id)
-        if one.op == "r":
-            snapshot[one.id] = one.version
+    for record in records[begun:]:
+        last = at.get(record.id)
+        if record.op == "r":
+            snapshot[record.id] = record.version
             if last is not None:
-                wrong.append(f"row {one.id} is twice in a snapshot")
-            elif one.version < before.get(one.id, 0):
-                wrong.append(f"row {one.id} has version {one.version}, older than {before[one.id]}")
-        elif one.op == "d":
-            if one.id in ended or last not in (None, one.version):
-                wrong.append(f"row {one.id} is deleted as {one.version} behind {last}")
-            ended.add(one.id)
-        elif one.op == "c" and (last is not None or one.version != 0):
-            wrong.append(f"row {one.id} is made with version {one.version} behind {last}")
-        elif one.op == "u" and len(starts) > 1 and last == snapshot.get(one.id, -1) >= one.version:
-            if (one.id, one.version) in contained:
-                wrong.append(f"row {one.id} changes to {one.version} twice")
-            contained.add((one.id, one.version))
+                wrong.append(f"row {record.id} is twice in a snapshot")
+            elif record.version < before.get(record.id, 0):
+                wrong.append(f"row {record.id} has version {record.version}, older than {before[record.id]}")
+        elif record.op == "d":
+            if record.id in ended or last not in (None, record.version):
+                wrong.append(f"row {record.id} is deleted as {record.version} behind {last}")
+            ended.add(record.id)
+        elif record.op == "c" and (last is not None or record.version != 0):
+            wrong.append(f"row {record.id} is made with version {record.version} behind {last}")
+        elif record.op == "u" and len(starts) > 1 and last == snapshot.get(record.id, -1) >= record.version:
+            if (record.id, record.version) in contained:
+                wrong.append(f"row {record.id} changes to {record.version} twice")
+            contained.add((record.id, record.version))
             continue
-        elif one.op == "u" and last is not None and one.version != last + 1:
-            wrong.append(f"row {one.id} goes from version {last} to {one.version}")
-        elif one.op == "u" and last is None:
-            wrong.append(f"row {one.id} changes to {one.version}, and was never seen")
-        at[one.id] = one.version
+        elif record.op == "u" and last is not None and record.version != last + 1:
+            wrong.append(f"row {record.id} goes from version {last} to {record.version}")
+        elif record.op == "u" and last is None:
+            wrong.append(f"row {record.id} changes to {record.version}, and was never seen")
+        at[record.id] = record.version
     for row, version in after.items():
         if at.get(row) != version:
             wrong.append(f"row {row} has version {version}, last seen was {at.get(row)}")
     missed = [row for row in gone if row not in ended and (row in at or row in before)]
     wrong += [f"row {row} was deleted, which was not seen" for row in missed]
     wrong += [f"row {row} was deleted and is there" for row in ended - set(gone)]
-    repeated = sum(one.op == "r" for one in records[:begun]) + len(contained)
-    return RowReport(wrong, max(1, len(starts)), repeated, sum(one.op != "r" for one in records))
+    repeated = sum(record.op == "r" for record in records[:begun]) + len(contained)
+    return RowReport(wrong, max(1, len(starts)), repeated, sum(record.op != "r" for record in records))
 
 
 def written_lsn(rows: NumberedRows) -> str:
     """Where the server's log ends now."""
     with rows.connected() as connection:
-        found = connection.execute("SELECT pg_current_wal_lsn()").fetchone()
-    assert found is not None
-    return str(found[0])
+        result = connection.execute("SELECT pg_current_wal_lsn()").fetchone()
+    assert result is not None
+    return str(result[0])
 
 
 def confirmed(rows: NumberedRows, slot: str, lsn: str) -> bool:
     """Whether the replication slot has confirmed the log up to there, so that the server may drop it."""
     query = "SELECT confirmed_flush_lsn >= %s::pg_lsn FROM pg_replication_slots WHERE slot_name = %s"
     with rows.connected() as connection:
-        found = connection.execute(query, (lsn, slot)).fetchone()
-    return bool(found and found[0])
+        result = connection.execute(query, (lsn, slot)).fetchone()
+    return bool(result and result[0])

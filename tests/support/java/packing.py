@@ -33,19 +33,19 @@ def packed() -> dict[str, bool]:
 def _records() -> Any:
     record, text = java_class("org.apache.kafka.connect.source.SourceRecord"), java_class("java.lang.String")
     schema = java_class(f"{DATA}.Schema").STRING_SCHEMA
-    nowhere, found = java_class("java.util.HashMap")(), java_class("java.util.ArrayList")()
+    nowhere, records = java_class("java.util.HashMap")(), java_class("java.util.ArrayList")()
     for n, value in enumerate(VALUES):
-        one = record(nowhere, nowhere, "t", schema, text(f"k{n}"), schema, text(value))
-        one.headers().addString("from", f"h{n}")
-        found.add(one)
-    return found
+        single_record = record(nowhere, nowhere, "t", schema, text(f"k{n}"), schema, text(value))
+        single_record.headers().addString("from", f"h{n}")
+        records.add(single_record)
+    return records
 
 
 def _holds(data: bytes, codec: int) -> bool:
     header, size = read_header(data), sum(map(len, VALUES))
     columns = decode(header, data)
-    wanted = [(b"k%d" % n, value.encode(), [("from", b"h%d" % n)]) for n, value in enumerate(VALUES)]
-    same = list(zip(columns.keys, columns.values, columns.headers, strict=True)) == wanted
+    expected = [(b"k%d" % n, value.encode(), [("from", b"h%d" % n)]) for n, value in enumerate(VALUES)]
+    same = list(zip(columns.keys, columns.values, columns.headers, strict=True)) == expected
     return header.codec == codec and (len(data) < size // 2) == bool(codec) and same
 
 

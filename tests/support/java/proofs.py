@@ -136,7 +136,7 @@ def main(only: str) -> int:
     head = f"Run on {time.strftime('%Y-%m-%d')} with `make java-proofs`.\n\n{COLUMNS}"
     PAGE.write_text(f"{before}{BEGIN}\n{head}{''.join(rows)}{END}{after}", encoding="utf-8")
     print("".join(rows))
-    return 0 if all(one.rstrip().endswith("proven |") for one in rows) else 1
+    return 0 if all(row.rstrip().endswith("proven |") for row in rows) else 1
 
 
 def outcomes(files: Sequence[str]) -> Mapping[tuple[str, str], str]:
@@ -145,18 +145,18 @@ def outcomes(files: Sequence[str]) -> Mapping[tuple[str, str], str]:
         report = Path(folder) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", f"--junitxml={report}", *files]
         subprocess.run(command, cwd=ROOT, check=False, timeout=SECONDS)
-        found: dict[tuple[str, str], str] = {}
+        actual_outcomes: dict[tuple[str, str], str] = {}
         for case in ElementTree.parse(report).iter("testcase"):
-            kinds = {one.tag for one in case}
+            kinds = {item.tag for item in case}
             outcome = "failed" if kinds & {"failure", "error"} else "skipped" if "skipped" in kinds else "passed"
-            found[f"{str(case.get('classname')).replace('.', '/')}.py", str(case.get("name"))] = outcome
-        return found
+            actual_outcomes[f"{str(case.get('classname')).replace('.', '/')}.py", str(case.get("name"))] = outcome
+        return actual_outcomes
 
 
 def row(proof: Proof, results: Mapping[tuple[str, str], str]) -> str:
     """A line of the table."""
     mine = [outcome for (file, test), outcome in results.items() if file == proof.file and test.startswith(proof.tests)]
-    bad = sum(one == "failed" for one in mine)
+    bad = sum(item == "failed" for item in mine)
     result = "**not run**" if not mine or "skipped" in mine else f"**{bad} of {len(mine)} failed**" if bad else "proven"
     return f"{beginning(proof)}{result} |\n"
 
@@ -169,7 +169,7 @@ def kept(proof: Proof, table: str) -> str:
 
 def beginning(proof: Proof) -> str:
     """A line of the table without its end."""
-    names = ", ".join(f"`{one}`" for one in proof.classes)
+    names = ", ".join(f"`{item}`" for item in proof.classes)
     return f"| {names} | {proof.version} | {proof.what} | "
 
 

@@ -36,8 +36,10 @@ class Published:
     @property
     def version(self) -> str:
         """As its lock has it."""
-        found = [one for one in self._lock.artifacts if one.artifact in (self.artifacts or (self.root,))]
-        return found[0].version
+        artifacts = [
+            artifact for artifact in self._lock.artifacts if artifact.artifact in (self.artifacts or (self.root,))
+        ]
+        return artifacts[0].version
 
     @property
     def root(self) -> str:
@@ -52,12 +54,12 @@ class Published:
         """A folder for `plugin.path` that has this plugin alone. Raises as `maven.jars` does."""
         lock = self._lock
         jars = await maven.jars(lock)
-        wanted = [a.artifact for a in lock.artifacts]
-        chosen = [jar for jar, name in zip(jars, wanted, strict=True) if name in (self.artifacts or wanted)]
+        artifacts = [a.artifact for a in lock.artifacts]
+        chosen = [jar for jar, name in zip(jars, artifacts, strict=True) if name in (self.artifacts or artifacts)]
         digest = lock.digest[:8]
         for more in map(maven.Lock.read, self.libraries):
-            found = zip(await maven.jars(more), more.artifacts, strict=True)
-            chosen += [jar for jar, one in found if not one.group.startswith("io.apicurio")]
+            actual_zip = zip(await maven.jars(more), more.artifacts, strict=True)
+            chosen += [jar for jar, item in actual_zip if not item.group.startswith("io.apicurio")]
             digest += f"-{more.digest[:8]}"
         place = cache_folder() / "java-plugins" / f"{self.name}-{digest}-of-{len(chosen)}"
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -80,8 +82,8 @@ def _unpack(files: list[Path], folder: Path) -> None:
         with tarfile.open(file) as archive:
             archive.extractall(folder, filter="data")
         (inner,) = folder.iterdir()
-        for one in list(inner.iterdir()):
-            shutil.move(one, folder / one.name)
+        for path in list(inner.iterdir()):
+            shutil.move(path, folder / path.name)
         inner.rmdir()
 
 
@@ -94,6 +96,6 @@ ICEBERG = Published("iceberg", LOCKS / "iceberg_sink.lock")
 MONGO = Published("mongo", LOCKS / "mongo_connect.lock", libraries=(RECORDED_FOLDER / "data" / "avro.lock",))
 
 
-async def plugin_path(*wanted: Published) -> str:
+async def plugin_path(*published: Published) -> str:
     """A worker's `plugin.path` with these plugins."""
-    return ",".join([str(await one.path()) for one in wanted])
+    return ",".join([str(await item.path()) for item in published])

@@ -35,16 +35,16 @@ class Scripted:
         """A run that copies, with these keys too, in which an underscore stands for a dot."""
         workers = {"keelman.commit.interval.ms": "300", **(worker or {})}
         spec: dict[str, Any] = {"fields": {"worker_config": workers, "task": task}, **({"die": die} if die else {})}
-        given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
+        fields = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
         self.log.unlink(missing_ok=True)
-        return hosted_java(self.bootstrap, given, self.log, **spec)
+        return hosted_java(self.bootstrap, fields, self.log, **spec)
 
     def send(self, values: list[str], topic: str = "", **more: Any) -> None:
         """Records with keys, headers and a time."""
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for n, value in enumerate(values):
-            given = {"key": f"k{n}", "headers": [("h", str(n).encode())], "timestamp": self.sent_ms + n, **more}
-            producer.produce(topic or self.name, value.encode(), **given)
+            fields = {"key": f"k{n}", "headers": [("h", str(n).encode())], "timestamp": self.sent_ms + n, **more}
+            producer.produce(topic or self.name, value.encode(), **fields)
         assert producer.flush(60) == 0
 
     def noted(self, word: str) -> list[str]:
@@ -60,9 +60,9 @@ class Scripted:
     def group(self, topic: str = "", partition: int = 0) -> int:
         """The offset that the group shows."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"connect-{self.name}"})
-        (found,) = consumer.committed([TopicPartition(topic or self.name, partition)], timeout=30)
+        (result,) = consumer.committed([TopicPartition(topic or self.name, partition)], timeout=30)
         consumer.close()
-        return int(found.offset)
+        return int(result.offset)
 
     def until_put(self, process: HostedRun, values: list[str]) -> None:
         """Returns once just these were put, in any order."""

@@ -37,8 +37,8 @@ class Scripted:
         spec: dict[str, Any] = {"fields": {"worker_config": worker or {}, "delivery": delivery}, "long_seconds": 1}
         spec |= {"die": die} if die else {}
         self.log.unlink(missing_ok=True)
-        given = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
-        return hosted_java(self.bootstrap, given, self.log, **spec)
+        fields = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
+        return hosted_java(self.bootstrap, fields, self.log, **spec)
 
     def noted(self, word: str) -> list[str]:
         """What the task noted under a word, in order."""
@@ -65,12 +65,12 @@ class Scripted:
 
     def values(self, topic: str = "") -> list[str]:
         """Committed values, each partition in its order."""
-        return [(one.value() or b"").decode() for one in messages(self.bootstrap, topic or self.name)]
+        return [(message.value() or b"").decode() for message in messages(self.bootstrap, topic or self.name)]
 
     def offsets(self) -> dict[str, int]:
         """The committed ones, by source partition."""
-        found = committed_offsets(self.bootstrap, OFFSET_TOPIC, self.name)
-        return {json.loads(key)[1]["part"]: json.loads(value)["n"] for key, value in found}
+        actual_committed_offsets = committed_offsets(self.bootstrap, OFFSET_TOPIC, self.name)
+        return {json.loads(key)[1]["part"]: json.loads(value)["n"] for key, value in actual_committed_offsets}
 
     def ends(self, process: HostedRun) -> dict[str, Any]:
         """The last that is heard of a process that is about to end by itself."""

@@ -147,8 +147,8 @@ def replayed(log: Path, request: Mapping[str, Any]) -> dict[str, Any]:
     return _answer(log, "replay", request)
 
 
-def _answer(log: Path, asked: str, request: Mapping[str, Any]) -> dict[str, Any]:
-    run = shared_host().begin(log, {asked: request})
+def _answer(log: Path, query: str, request: Mapping[str, Any]) -> dict[str, Any]:
+    run = shared_host().begin(log, {query: request})
     try:
         assert run.wait(ANSWER_SECONDS) == 0, log.read_text(errors="replace")[-3000:]
     finally:

@@ -42,15 +42,15 @@ def class_bytes(
         return add(struct.pack(">BH", 7, text(value)))
 
     body = struct.pack(">HHHH", flags, class_of(name), class_of(parent), len(interfaces))
-    body += b"".join(struct.pack(">H", class_of(one)) for one in interfaces)
+    body += b"".join(struct.pack(">H", class_of(interface)) for interface in interfaces)
     body += struct.pack(">HH", 0, int(constructor))
     if constructor:
         body += struct.pack(">HHHH", 1, text("<init>"), text("()V"), 1)
         body += struct.pack(">HI", text("Code"), 12) + struct.pack(">HHI", 0, 1, 0) + bytes(4)
     body += struct.pack(">H", 0)
     for add_constant, some in ((class_of, uses), (text, texts)):
-        for one in some:
-            add_constant(one)
+        for item in some:
+            add_constant(item)
     head = struct.pack(">IHHH", 0xCAFEBABE, 0, 44 + java, len(constants) + 1)
     return head + b"".join(constants) + body
 
@@ -59,7 +59,7 @@ def jar_bytes(classes: Sequence[bytes] = (), files: Mapping[str, str | bytes] | 
     """A jar with these classes, at the places of their names, and these files by path: the same bytes each time."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        named: dict[str, str | bytes] = {f"{_name(one)}.class": one for one in classes}
+        named: dict[str, str | bytes] = {f"{_name(item)}.class": item for item in classes}
         for path, content in {**named, **(files or {})}.items():
             archive.writestr(zipfile.ZipInfo(path), content, zipfile.ZIP_DEFLATED)
     return target.getvalue()

@@ -49,8 +49,8 @@ class MariadbServer:
         self._socket, self._data = self._folder / "socket", self._folder / "data"
         self.port = free_ports(1)[0]
         user = ["--user=root"] if os.getuid() == 0 else []
-        made = [str(INSTALL), "--no-defaults", f"--datadir={self._data}", "--skip-test-db", *user]
-        subprocess.run([*made, "--auth-root-authentication-method=normal"], check=True, stdout=subprocess.DEVNULL)
+        results = [str(INSTALL), "--no-defaults", f"--datadir={self._data}", "--skip-test-db", *user]
+        subprocess.run([*results, "--auth-root-authentication-method=normal"], check=True, stdout=subprocess.DEVNULL)
         first = self._folder / "first.sql"
         first.write_text(
             f"CREATE OR REPLACE USER {USER}@'%' IDENTIFIED BY '{PASSWORD}';\nGRANT ALL ON *.* TO {USER}@'%';\n"

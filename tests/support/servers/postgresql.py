@@ -70,9 +70,9 @@ class PostgresqlServer:
         """Ends all its processes at once, as kill -9 does."""
         assert self._server is not None, "not started"
         family = [psutil.Process(self._server.pid), *psutil.Process(self._server.pid).children(recursive=True)]
-        for one in family:
+        for item in family:
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.kill()
+                item.kill()
         self._server.wait(60)
         psutil.wait_procs(family[1:], timeout=30)
 

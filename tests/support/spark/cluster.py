@@ -84,19 +84,19 @@ class Cluster:
         ]
         if self.namespace:
             command = ["ip", "netns", "exec", self.namespace, *command]
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "PYTHON", "KEELMAN_"))}
+        stored = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "PYTHON", "KEELMAN_"))}
         variables = {
-            **kept,
+            **stored,
             "SPARK_HOME": str(jars[0].parents[1]),
             "SPARK_SCALA_VERSION": "2.13",
             "SPARK_LOCAL_IP": self.host,
             **more,
         }
         with self.log(name).open("wb") as log:
-            made = subprocess.Popen(
+            result = subprocess.Popen(
                 tethered(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=variables, cwd=self.folder
             )
-        self.processes[name] = made
+        self.processes[name] = result
 
     async def connect_server(self, port: int, python: str) -> str:
         """Starts a Spark Connect server whose executors are this cluster's; the name of the master that it is."""
@@ -124,11 +124,11 @@ class Cluster:
 
     def executors(self) -> list[psutil.Process]:
         """The executors' JVMs."""
-        found = []
+        executors = []
         for process in self.processes.values():
             with contextlib.suppress(psutil.NoSuchProcess):
-                found += [p for p in psutil.Process(process.pid).children() if "Coarse" in " ".join(p.cmdline())]
-        return found
+                executors += [p for p in psutil.Process(process.pid).children() if "Coarse" in " ".join(p.cmdline())]
+        return executors
 
     def end(self, name: str) -> None:
         """Ends one program, if it was started, and what it started."""
@@ -139,9 +139,9 @@ class Cluster:
         with contextlib.suppress(psutil.NoSuchProcess):
             top = psutil.Process(process.pid)
             mine = [top, *top.children(recursive=True)]
-        for one in mine:
+        for item in mine:
             with contextlib.suppress(psutil.NoSuchProcess):
-                one.send_signal(signal.SIGKILL)
+                item.send_signal(signal.SIGKILL)
         process.wait(60)
 
     def stop(self) -> None:
@@ -168,19 +168,19 @@ def network() -> Iterator[Network]:
 
     taken = run("-4", "-o", "addr")
     first = next(n for n in range(4 * (os.getpid() % 32), 252, 4) if f"{NET}.{n + 1}/" not in taken)
-    made = Network(f"km{os.getpid()}", f"{NET}.{first + 1}", f"{NET}.{first + 2}")
-    here, there = f"{made.name}a", f"{made.name}b"
-    run("netns", "add", made.name)
+    new_network = Network(f"km{os.getpid()}", f"{NET}.{first + 1}", f"{NET}.{first + 2}")
+    here, there = f"{new_network.name}a", f"{new_network.name}b"
+    run("netns", "add", new_network.name)
     try:
-        run("link", "add", here, "type", "veth", "peer", "name", there, "netns", made.name)
-        run("addr", "add", f"{made.here}/30", "dev", here)
+        run("link", "add", here, "type", "veth", "peer", "name", there, "netns", new_network.name)
+        run("addr", "add", f"{new_network.here}/30", "dev", here)
         run("link", "set", here, "up")
-        run("-n", made.name, "addr", "add", f"{made.there}/30", "dev", there)
-        run("-n", made.name, "link", "set", there, "up")
-        run("-n", made.name, "link", "set", "lo", "up")
-        yield made
+        run("-n", new_network.name, "addr", "add", f"{new_network.there}/30", "dev", there)
+        run("-n", new_network.name, "link", "set", there, "up")
+        run("-n", new_network.name, "link", "set", "lo", "up")
+        yield new_network
     finally:
-        run("netns", "del", made.name)
+        run("netns", "del", new_network.name)
 
 
 def can_make_networks() -> bool:

@@ -45,11 +45,17 @@ class Spark:
         self.port = free_ports(1)[0]
         self.address = f"127.0.0.1:{self.port}"
         self.log = folder / "spark.log"
-        given = {"port": self.port, "work_folder": folder / "work", "lease_seconds": 10, "slots_per_worker": 2, **flags}
+        fields = {
+            "port": self.port,
+            "work_folder": folder / "work",
+            "lease_seconds": 10,
+            "slots_per_worker": 2,
+            **flags,
+        }
         environment = with_tests()
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "support.spark", *(f"{k}={v}" for k, v in given.items())],
+                [sys.executable, "-m", "support.spark", *(f"{k}={v}" for k, v in fields.items())],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -224,11 +230,11 @@ class Worker:
 async def worker(spark: Spark, name: str, incarnation: str = "1") -> AsyncIterator[Worker]:
     """A linked, welcomed worker; the link ends with the block."""
     async with channel(spark.address) as link, asyncio.TaskGroup() as tasks:
-        made = Worker(spark, WorkerLinkServiceStub(link).OpenLink(), CopyRunServiceStub(link), name, incarnation)
-        loops = [tasks.create_task(made.until_it_ends(work)) for work in (made.read(), made.write())]
+        new_worker = Worker(spark, WorkerLinkServiceStub(link).OpenLink(), CopyRunServiceStub(link), name, incarnation)
+        loops = [tasks.create_task(new_worker.until_it_ends(work)) for work in (new_worker.read(), new_worker.write())]
         try:
-            await made.welcomed()
-            yield made
+            await new_worker.welcomed()
+            yield new_worker
         finally:
             for loop in loops:
                 loop.cancel()

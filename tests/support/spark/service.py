@@ -39,15 +39,15 @@ class SparkService:
 
         Its log names those that have ended too, whose numbers may be those of anybody's processes by now."""
         lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line]
-        named = {int(found[1]) for line in lines if (found := re.search(r"\bpid\W+(\d+)", line)) is not None}
-        return named & {one.pid for one in psutil.Process(self.pid).children(recursive=True)}
+        named = {int(match[1]) for line in lines if (match := re.search(r"\bpid\W+(\d+)", line)) is not None}
+        return named & {child.pid for child in psutil.Process(self.pid).children(recursive=True)}
 
     def signal_slot(self, slot: str, number: int) -> None:
         """Sends a signal to the process of a slot, which the service's log names."""
         lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line and slot in line]
-        found = re.search(r"\bpid\W+(\d+)", lines[-1])
-        assert found is not None, lines
-        os.kill(int(found[1]), number)
+        match = re.search(r"\bpid\W+(\d+)", lines[-1])
+        assert match is not None, lines
+        os.kill(int(match[1]), number)
 
 
 @contextlib.asynccontextmanager
@@ -55,24 +55,24 @@ async def spark_service(folder: Path, *, seconds: float = 120.0, **flags: object
     """Starts it with its work under `folder` and waits so long until it serves; ends it with the block. Its slots can
     import what tests share."""
     folder.mkdir(parents=True, exist_ok=True)
-    given = {"port": free_ports(1)[0], "work_folder": folder / "work", **flags}
-    words = [f"--{key.replace('_', '-')}={value}" for key, value in given.items()]
-    made = SparkService(f"127.0.0.1:{given['port']}", folder / "output.log")
+    fields = {"port": free_ports(1)[0], "work_folder": folder / "work", **flags}
+    words = [f"--{key.replace('_', '-')}={value}" for key, value in fields.items()]
+    new_spark_service = SparkService(f"127.0.0.1:{fields['port']}", folder / "output.log")
     plain = {k: v for k, v in with_tests().items() if not k.startswith("KEELMAN_SPARK_")}
-    with made.log.open("ab") as output:
+    with new_spark_service.log.open("ab") as output:
         child = await asyncio.create_subprocess_exec(
             *tethered([sys.executable, "-m", "keelman.spark", "run", *words]), stdout=output, stderr=output, env=plain
         )
 
-    made.pid = child.pid
+    new_spark_service.pid = child.pid
 
     async def serves_or_ended() -> bool:
-        return child.returncode is not None or await is_serving(made.address)
+        return child.returncode is not None or await is_serving(new_spark_service.address)
 
     try:
         await eventually(serves_or_ended, seconds=seconds, what="the Spark service serves")
-        assert child.returncode is None, made.log.read_text()[-4000:]
-        yield made
+        assert child.returncode is None, new_spark_service.log.read_text()[-4000:]
+        yield new_spark_service
     finally:
         if child.returncode is None:
             child.terminate()

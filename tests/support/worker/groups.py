@@ -90,13 +90,13 @@ class Workers:
     @classmethod
     def of(cls, folder: Path, bootstrap: str, group: str, spark: str, count: int, **extra: str) -> Workers:
         """Not started yet."""
-        found = []
+        results = []
         for number in range(count):
             home = folder / f"{group}{number}"
             flags = ("--member-file", str(home / "member.json"))
             properties = {key.replace("_", "."): value for key, value in extra.items()}
-            found.append(WorkerProcess(home, bootstrap, group, spark, properties, flags=flags))
-        return cls(found)
+            results.append(WorkerProcess(home, bootstrap, group, spark, properties, flags=flags))
+        return cls(results)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Workers]:
@@ -112,8 +112,8 @@ class Workers:
 
     def of_task(self, worker_id: str) -> WorkerProcess:
         """The worker with this id."""
-        (found,) = [process for process in self.processes if process.id == worker_id]
-        return found
+        (result,) = [process for process in self.processes if process.id == worker_id]
+        return result
 
     async def owner(self, connector: str, task: int = 0) -> WorkerProcess:
         """Who has the task now, by its status."""
@@ -121,27 +121,27 @@ class Workers:
 
     async def status(self, connector: str) -> dict[str, Any]:
         """The connector's status, by whichever worker answers."""
-        found: dict[str, Any] = {}
+        actual_status: dict[str, Any] = {}
 
         async def told() -> bool:
             for process in self.processes:
                 with contextlib.suppress(Exception):
                     answer = await process.ask("GET", f"/connectors/{connector}/status")
                     if answer.status_code == 200 and (status := answer.json())["tasks"]:
-                        found.update(status)
+                        actual_status.update(status)
                         return True
             return False
 
         await eventually(told, what=f"{connector} has a status")
-        return found
+        return actual_status
 
     @property
     def leader(self) -> WorkerProcess:
         """Who led the last round."""
 
         def last(process: WorkerProcess) -> str:
-            found = re.findall(r"^(\S+) .*joined .*leader=True", process.output, re.M)
-            return found[-1] if found else ""
+            result = re.findall(r"^(\S+) .*joined .*leader=True", process.output, re.M)
+            return result[-1] if result else ""
 
         return max(self.processes, key=last)
 
@@ -150,8 +150,8 @@ class Workers:
         async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
             await admin.create_topics([NewTopic(flow.name, partitions, 1)])
         for name, config in flow.connectors.items():
-            made = await self.processes[0].ask("POST", "/connectors", {"name": name, "config": config})
-            assert made.status_code == 201, made.text
+            result = await self.processes[0].ask("POST", "/connectors", {"name": name, "config": config})
+            assert result.status_code == 201, result.text
 
 
 @contextlib.asynccontextmanager

@@ -68,8 +68,8 @@ class LinkSide(WorkerLinkServiceServicer):
 
     def of(self, connector: str, task: int = 0, state: Any = RUNNING) -> list[Run]:
         """The runs of a task in a state."""
-        found = [r for r in self.runs.values() if (r.ticket.connector, r.ticket.task) == (connector, task)]
-        return [r for r in found if r.state == state]
+        rs = [r for r in self.runs.values() if (r.ticket.connector, r.ticket.task) == (connector, task)]
+        return [r for r in rs if r.state == state]
 
     def fail(self, run: Run, *, retriable: bool, trace: str = "", reason: str = "TASK_FAILED") -> None:
         """Reports that a run has failed."""

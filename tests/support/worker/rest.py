@@ -60,10 +60,10 @@ class Step:
 def step_of(stored: Mapping[str, Any]) -> Step:
     """The step that was stored."""
     fields = ("name", "method", "path", "body", "headers", "of", "until")
-    given: dict[str, Any] = {k: stored[k] for k in fields if k in stored}
+    values: dict[str, Any] = {k: stored[k] for k in fields if k in stored}
     if "body_hex" in stored:
-        given["body"] = bytes.fromhex(stored["body_hex"])
-    return Step(**given)
+        values["body"] = bytes.fromhex(stored["body_hex"])
+    return Step(**values)
 
 
 def fresh_client() -> httpx.AsyncClient:
@@ -126,30 +126,30 @@ class Player:
         return body
 
     def _kept(self, answer: httpx.Response) -> dict[str, Any]:
-        kept: dict[str, Any] = {"status": answer.status_code}
+        stored: dict[str, Any] = {"status": answer.status_code}
         headers = {k: answer.headers[k] for k in KEPT_HEADERS if k in answer.headers}
         text = _MILLISECONDS.sub(r"\g<1>0", _CLASSES.sub("available connectors are: {classes}", answer.text))
         for value, word in self.hidden.items():
             text = text.replace(value, word)
             headers = {k: v.replace(value, word) for k, v in headers.items()}
         if headers:
-            kept["headers"] = headers
+            stored["headers"] = headers
         try:
-            kept["body"] = json.loads(text)
+            stored["body"] = json.loads(text)
         except ValueError:
             if text:
-                kept["text"] = "{page}" if text.startswith("<html>") else text
-        message = kept["body"].get("message") if isinstance(kept.get("body"), dict) else None
+                stored["text"] = "{page}" if text.startswith("<html>") else text
+        message = stored["body"].get("message") if isinstance(stored.get("body"), dict) else None
         if isinstance(message, str):  # without where in the text the JSON library has met it
-            kept["body"]["message"] = message.partition("\n at [Source: ")[0]
-        return kept
+            stored["body"]["message"] = message.partition("\n at [Source: ")[0]
+        return stored
 
     async def _states(self, client: httpx.AsyncClient, step: Step) -> bool:
         answer = await client.get(f"{self.url}/connectors/{step.of}/status")
         if answer.status_code != 200:
             return False
         told = answer.json()
-        states = [told["connector"]["state"], *(one["state"] for one in told["tasks"])]
+        states = [told["connector"]["state"], *(task["state"] for task in told["tasks"])]
         return states[:1] == list(step.until[:1]) if "..." in step.until else states == list(step.until)
 
     async def _join(self, path: str) -> None:

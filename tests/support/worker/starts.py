@@ -83,8 +83,8 @@ class Started:
     def spark(self) -> psutil.Process:
         """The Spark service beside it."""
         assert self.child is not None
-        found = [p for p in psutil.Process(self.child.pid).children() if title(p).startswith("keelman spark")]
-        return found[0]
+        results = [p for p in psutil.Process(self.child.pid).children() if title(p).startswith("keelman spark")]
+        return results[0]
 
     def family(self) -> list[psutil.Process]:
         """All processes below it."""

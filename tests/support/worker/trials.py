@@ -21,8 +21,8 @@ PLAIN = {
 async def asked(worker: WorkerProcess, path: str, body: Any = None) -> dict[str, Any]:
     answer = await worker.ask("POST", path, body)
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    fields: dict[str, Any] = answer.json()
+    return fields
 
 
 async def typed(*words: str, capsys: pytest.CaptureFixture[str]) -> str:

@@ -49,15 +49,17 @@ class World(ScriptWorld):
         works = [
             Work(name, task) for name, count in self.configured.items() for task in (CONNECTOR_TASK, *range(count))
         ]
-        made = assign(self.members, works, self.memory, now_ms=self.now_ms, max_delay_ms=DELAY_MS, wants=self.wants)
-        self.memory, told = made.memory, []
+        new_assign = assign(
+            self.members, works, self.memory, now_ms=self.now_ms, max_delay_ms=DELAY_MS, wants=self.wants
+        )
+        self.memory, told = new_assign.memory, []
         for name in sorted(self.members):
             view = self.members[name]
-            given, gone = made.assigned.get(name, frozenset()), made.revoked.get(name, frozenset())
-            told += [f"{name} + {shown(given)}"] * bool(given) + [f"{name} - {shown(gone)}"] * bool(gone)
-            self.members[name] = dataclasses.replace(view, owned=(view.owned - gone) | given)
-        told += [f"no member may have {shown(made.unplaced)}"] * bool(made.unplaced)
-        told += [f"the next round in {made.delay_ms / 1000:g} s"] * bool(made.delay_ms)
+            assigned, gone = new_assign.assigned.get(name, frozenset()), new_assign.revoked.get(name, frozenset())
+            told += [f"{name} + {shown(assigned)}"] * bool(assigned) + [f"{name} - {shown(gone)}"] * bool(gone)
+            self.members[name] = dataclasses.replace(view, owned=(view.owned - gone) | assigned)
+        told += [f"no member may have {shown(new_assign.unplaced)}"] * bool(new_assign.unplaced)
+        told += [f"the next round in {new_assign.delay_ms / 1000:g} s"] * bool(new_assign.delay_ms)
         return told or ["nothing to do"]
 
     def do_show(self) -> list[str]:

@@ -78,9 +78,9 @@ class World:
         return slot
 
     def run(self, uid: str) -> states.CopyRun:
-        found = self.d.book.get(uid)
-        assert found is not None
-        return found.copy_run
+        book = self.d.book.get(uid)
+        assert book is not None
+        return book.copy_run
 
     def sent(self, slot: Slot) -> list[AttachResponse]:
         queue = self.mail[slot.id].queue

@@ -60,7 +60,7 @@ class World(ScriptWorld):
     def together(self, work: Work) -> Mapping[Work, Parkable] | None:
         if work.connector not in self.sinks:
             return {work: self.tasks[work]}
-        return {one: task for one, task in self.tasks.items() if one.connector == work.connector}
+        return {name: task for name, task in self.tasks.items() if name.connector == work.connector}
 
     def do_source(self, name: str, tasks: str) -> None:
         self.tasks |= {Work(name, n): Task(f"{name}/{n}", self.said) for n in range(int(tasks))}

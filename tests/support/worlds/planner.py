@@ -79,13 +79,13 @@ class World(ScriptWorld):
 
     def do_node(self, name: str, state: str, host: str = "127.0.0.1", cpus: str = "0", memory: str = "0") -> None:
         old = self.nodes.get(name)
-        made = Node(name, name, TIME, TIME, NodeState(state.upper()), f"{host}:7420", int(cpus), int(memory) << 20)
-        if made.state is NodeState.EXPECTED:
-            made = dataclasses.replace(made, agent_address="")
+        node = Node(name, name, TIME, TIME, NodeState(state.upper()), f"{host}:7420", int(cpus), int(memory) << 20)
+        if node.state is NodeState.EXPECTED:
+            node = dataclasses.replace(node, agent_address="")
         if old is not None:
             cpus_too = {} if cpus != "0" else {"cpus": old.cpus, "memory_bytes": old.memory_bytes}
-            made = dataclasses.replace(made, spec=old.spec, figures=old.figures, **cpus_too)
-        self.nodes[name] = made
+            node = dataclasses.replace(node, spec=old.spec, figures=old.figures, **cpus_too)
+        self.nodes[name] = node
 
     def do_label(self, name: str, **labels: str) -> None:
         self._node_spec(name, labels=labels)
@@ -116,11 +116,11 @@ class World(ScriptWorld):
     def do_managed(self, name: str, nodes: str, controllers: str = "0", port: str = "0", retention: str = "") -> None:
         properties = {"log.retention.hours": retention} if retention else {}
         spec = ManagedBrokers(tuple(nodes.split(",")), properties, int(controllers), int(port))
-        made = BrokerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, spec, "kafka-id")
+        broker_cluster = BrokerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, spec, "kafka-id")
         if name in self.brokers:
             old = self.brokers[name]
-            made = dataclasses.replace(old, spec=spec, generation=old.generation + 1)
-        self.brokers[name] = made
+            broker_cluster = dataclasses.replace(old, spec=spec, generation=old.generation + 1)
+        self.brokers[name] = broker_cluster
 
     def do_synced(self, name: str) -> None:
         cluster = self.brokers[name]
@@ -264,8 +264,8 @@ class World(ScriptWorld):
         return [", ".join(snapshot.users_of_plugin(plugin)) or "none"]
 
     def do_rollout(self, name: str) -> list[str]:
-        found = self.worker_status(name).rollout
-        return ["none" if found is None else self._rollout(found)]
+        rollout = self.worker_status(name).rollout
+        return ["none" if rollout is None else self._rollout(rollout)]
 
     def do_settle(self) -> list[str]:
         """Plans and obeys until nothing is to do: what was changed, with the reasons."""
@@ -283,8 +283,8 @@ class World(ScriptWorld):
         raise AssertionError("it does not settle")
 
     @staticmethod
-    def _rollout(found: Rollout) -> str:
-        said = f"rollout {found.state} {found.updated_workers}/{found.workers} {found.worker} {found.message}"
+    def _rollout(rollout: Rollout) -> str:
+        said = f"rollout {rollout.state} {rollout.updated_workers}/{rollout.workers} {rollout.worker} {rollout.message}"
         return " ".join(said.split())
 
     @staticmethod

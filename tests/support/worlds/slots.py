@@ -16,28 +16,28 @@ class World(ScriptWorld):
         self.now = 0.0
         self.made = 0
 
-    def do_limits(self, **given: str) -> None:
-        words = {"warm": given.pop("warm", "no") == "yes"}
-        self.limits = SlotLimits(**{k: int(v) for k, v in given.items()}, **words)
+    def do_limits(self, **fields: str) -> None:
+        words = {"warm": fields.pop("warm", "no") == "yes"}
+        self.limits = SlotLimits(**{k: int(v) for k, v in fields.items()}, **words)
 
     def do_ask(self, worker: str, run: str, plugin: str = "", memory: str = "room") -> list[str]:
         """A copy run `connector/task` of a worker."""
         owner = Owner("wc", worker, "1")
         connector, task = run.split("/")
         need = Need(plugin, self.busy.has(("wc", connector, int(task)), self.now))
-        found = choose(owner, self.slots.values(), self.limits, need, may_start=memory == "room")
-        if isinstance(found, NewSlot):
+        result = choose(owner, self.slots.values(), self.limits, need, may_start=memory == "room")
+        if isinstance(result, NewSlot):
             self.made += 1
             slot = Slot(
-                f"s{self.made}", owner, "", self.now, SlotState.ATTACHED, plugin=found.plugin, alone=found.alone
+                f"s{self.made}", owner, "", self.now, SlotState.ATTACHED, plugin=result.plugin, alone=result.alone
             )
             slot.runs.add(run)
             self.slots[slot.id] = slot
-            return [f"new slot {slot.id}{' of its own' if found.alone else ''}"]
-        if isinstance(found, SlotPlace):
-            found.slot.runs.add(run)
-            return [f"into {found.slot.id} with {len(found.slot.runs)} runs"]
-        return [found.message, *([f"{found.evict.id} could end for it"] if found.evict else [])]
+            return [f"new slot {slot.id}{' of its own' if result.alone else ''}"]
+        if isinstance(result, SlotPlace):
+            result.slot.runs.add(run)
+            return [f"into {result.slot.id} with {len(result.slot.runs)} runs"]
+        return [result.message, *([f"{result.evict.id} could end for it"] if result.evict else [])]
 
     def do_end(self, run: str) -> None:
         for slot in self.slots.values():

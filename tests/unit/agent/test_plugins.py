@@ -30,11 +30,11 @@ JAR = jar_files.jar_bytes(
 
 
 def zipped(**files: bytes) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w") as archive:
+    bytes_io = io.BytesIO()
+    with zipfile.ZipFile(bytes_io, "w") as archive:
         for name, data in files.items():
             archive.writestr(name, data)
-    return made.getvalue()
+    return bytes_io.getvalue()
 
 
 def file_of(data: bytes, file_name: str = "acme-1.2.jar") -> PluginFile:
@@ -64,9 +64,9 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def plugins(tmp_path: Path, server: Server, kept_seconds: float = 60) -> NodePlugins:
-    made = NodePlugins(tmp_path / "plugins", server, kept_seconds=kept_seconds)
-    made.begin()
-    return made
+    node_plugins = NodePlugins(tmp_path / "plugins", server, kept_seconds=kept_seconds)
+    node_plugins.begin()
+    return node_plugins
 
 
 def silent(message: str) -> None:

@@ -50,16 +50,16 @@ def test_after_a_refusal_nothing_is_started_before_its_time() -> None:
 def test_a_failure_says_nothing_of_a_plan_that_came_since() -> None:
     """The agent reports before it tries that: whoever waits for the new plan would take it for failed."""
     local = ended(Exit(1, "WRONG_TOPIC", "a topic is not compacted"))
-    made = local.status(draining=False)
-    assert (made.state, made.generation, made.reason) == (WorkloadState.WORKLOAD_STATE_FAILED, 1, "WRONG_TOPIC")
+    status = local.status(draining=False)
+    assert (status.state, status.generation, status.reason) == (WorkloadState.WORKLOAD_STATE_FAILED, 1, "WRONG_TOPIC")
     local.workload = Workload(uid="u", generation=2)
-    made = local.status(draining=False)
-    assert (made.state, made.generation) == (WorkloadState.WORKLOAD_STATE_PENDING, 2)
-    assert (made.reason, made.message) == ("", "")
+    status = local.status(draining=False)
+    assert (status.state, status.generation) == (WorkloadState.WORKLOAD_STATE_PENDING, 2)
+    assert (status.reason, status.message) == ("", "")
     local.note_fault("prepare failed: no space left")
-    made = local.status(draining=False)
-    assert (made.state, made.reason) == (WorkloadState.WORKLOAD_STATE_PENDING, "FAULT"), "why it is not tried"
-    assert made.message == "prepare failed: no space left"
+    status = local.status(draining=False)
+    assert (status.state, status.reason) == (WorkloadState.WORKLOAD_STATE_PENDING, "FAULT"), "why it is not tried"
+    assert status.message == "prepare failed: no space left"
     local.could_not_start("PORT_TAKEN", "port 1", NOW)
     assert local.status(draining=False).state == WorkloadState.WORKLOAD_STATE_FAILED
 

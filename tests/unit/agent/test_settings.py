@@ -25,7 +25,7 @@ def test_a_hosts_name_becomes_a_legal_node_name(host: str, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "address"),
+    ("fields", "address"),
     [
         ({}, "127.0.0.1"),
         ({"host": "0.0.0.0", "advertised_address": "10.0.0.7:7420", "trust": "mesh"}, "10.0.0.7"),
@@ -34,12 +34,12 @@ def test_a_hosts_name_becomes_a_legal_node_name(host: str, name: str) -> None:
         ({"node_address": "localhost"}, "localhost"),
     ],
 )
-def test_workloads_are_reached_at_the_nodes_address(given: dict[str, str], address: str) -> None:
-    assert Settings(**given).workload_address == address
+def test_workloads_are_reached_at_the_nodes_address(fields: dict[str, str], address: str) -> None:
+    assert Settings(**fields).workload_address == address
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("fields", "message"),
     [
         ({"advertised_address": "10.0.0.7:7420"}, "agent.advertised_address: '10.0.0.7' .* trust = mesh"),
         ({"node_address": "10.0.0.7"}, "agent.node_address: '10.0.0.7' .* trust = mesh"),
@@ -48,9 +48,9 @@ def test_workloads_are_reached_at_the_nodes_address(given: dict[str, str], addre
         ({"advertised_address": "here"}, "agent.advertised_address: 'here' is not legal: host:port"),
     ],
 )
-def test_an_address_that_nobody_reaches_or_secures_is_refused(given: dict[str, str], message: str) -> None:
+def test_an_address_that_nobody_reaches_or_secures_is_refused(fields: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
-        _ = Settings(**given).workload_address
+        _ = Settings(**fields).workload_address
 
 
 def test_a_given_node_name_must_be_legal() -> None:

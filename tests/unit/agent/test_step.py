@@ -40,7 +40,7 @@ OVER = WorkloadStep(Action.KILL, cause=KillCause.MEMORY)
 
 
 @pytest.mark.parametrize(
-    ("wanted", "seen", "step"),
+    ("desired_state", "seen", "step"),
     [
         (RUN, ABSENT, WorkloadStep(Action.PREPARE)),
         (RUN, ObservedState(prepared=PLAN), WorkloadStep(Action.START)),
@@ -127,14 +127,14 @@ OVER = WorkloadStep(Action.KILL, cause=KillCause.MEMORY)
         (RUN, ObservedState(alive=True, plan=PLAN, over_memory=True, killed=KillCause.MEMORY, kill_at=NOW), OVER),
     ],
 )
-def test_steps(wanted: DesiredState, seen: ObservedState, step: WorkloadStep) -> None:
-    assert next_step(wanted, seen, NOW) == step
+def test_steps(desired_state: DesiredState, seen: ObservedState, step: WorkloadStep) -> None:
+    assert next_step(desired_state, seen, NOW) == step
 
 
 @pytest.mark.parametrize("seed", range(50))
 def test_from_any_state_the_steps_lead_to_what_is_wanted_and_never_start_what_lives(seed: int) -> None:
     source = random.Random(seed)
-    wanted = source.choice([RUN, STOP, REMOVE])
+    choice = source.choice([RUN, STOP, REMOVE])
     alive = source.random() < 0.5
     world = {
         "alive": alive, "plan": source.choice([OLD, PLAN]), "prepared": source.choice([None, OLD, PLAN]),
@@ -143,7 +143,7 @@ def test_from_any_state_the_steps_lead_to_what_is_wanted_and_never_start_what_li
     }  # fmt: skip
     now = NOW
     for _ in range(20):
-        step = next_step(wanted, ObservedState(**world), now)
+        step = next_step(choice, ObservedState(**world), now)
         match step.action:
             case Action.NOTHING:
                 break
@@ -153,11 +153,11 @@ def test_from_any_state_the_steps_lead_to_what_is_wanted_and_never_start_what_li
                 now = step.until
             case Action.PREPARE:
                 assert not world["alive"]
-                world["prepared"] = wanted.plan
+                world["prepared"] = choice.plan
             case Action.START:
                 assert not world["alive"]
                 assert world["swept"]
-                world.update(alive=True, plan=wanted.plan, folder=True)
+                world.update(alive=True, plan=choice.plan, folder=True)
             case Action.STOP:
                 world["kill_at"] = now + 10
             case Action.KILL:
@@ -169,9 +169,9 @@ def test_from_any_state_the_steps_lead_to_what_is_wanted_and_never_start_what_li
                 world["folder"] = False
     else:
         pytest.fail("no end")
-    assert world["alive"] == (wanted is RUN)
-    assert world["folder"] == (wanted is not REMOVE)
-    assert wanted is not RUN or world["plan"] == PLAN
+    assert world["alive"] == (choice is RUN)
+    assert world["folder"] == (choice is not REMOVE)
+    assert choice is not RUN or world["plan"] == PLAN
 
 
 def test_the_first_restart_is_immediate_and_the_next_wait_longer_and_longer() -> None:

@@ -20,19 +20,19 @@ HOME = Path("/srv/broker")
 CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
-def properties(**given: object) -> dict[str, str]:
-    return server_properties(load(Settings, "broker", flags={"home": HOME, **given}).settings)
+def properties(**fields: object) -> dict[str, str]:
+    return server_properties(load(Settings, "broker", flags={"home": HOME, **fields}).settings)
 
 
 def test_a_broker_alone_listens_on_loopback_and_is_its_own_controller() -> None:
-    found = properties(port=9192, controller_port=9193)
-    assert found["process.roles"] == "broker,controller"
-    assert found["listeners"] == "PLAINTEXT://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193"
-    assert found["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9192"
-    assert found["controller.quorum.voters"] == "1@127.0.0.1:9193"
-    assert found["log.dirs"] == "/srv/broker/data"
-    assert found["group.initial.rebalance.delay.ms"] == "0"
-    assert found["auto.create.topics.enable"] == "false"
+    actual_properties = properties(port=9192, controller_port=9193)
+    assert actual_properties["process.roles"] == "broker,controller"
+    assert actual_properties["listeners"] == "PLAINTEXT://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193"
+    assert actual_properties["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9192"
+    assert actual_properties["controller.quorum.voters"] == "1@127.0.0.1:9193"
+    assert actual_properties["log.dirs"] == "/srv/broker/data"
+    assert actual_properties["group.initial.rebalance.delay.ms"] == "0"
+    assert actual_properties["auto.create.topics.enable"] == "false"
 
 
 @pytest.mark.parametrize(
@@ -40,21 +40,23 @@ def test_a_broker_alone_listens_on_loopback_and_is_its_own_controller() -> None:
 )
 def test_internal_topics_have_up_to_three_replicas(brokers: int, replicas: str, in_sync: str) -> None:
     voters = tuple(f"{n}@host{n}:9093" for n in range(1, brokers + 1))
-    found = properties(voters=voters)
+    actual_properties = properties(voters=voters)
     for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
-        assert found[f"{topic}.replication.factor"] == replicas
+        assert actual_properties[f"{topic}.replication.factor"] == replicas
     for topic in ("transaction.state.log", "share.coordinator.state.topic"):
-        assert found[f"{topic}.min.isr"] == in_sync
-    assert found["controller.quorum.voters"] == ",".join(voters)
+        assert actual_properties[f"{topic}.min.isr"] == in_sync
+    assert actual_properties["controller.quorum.voters"] == ",".join(voters)
 
 
 def test_a_broker_only_knows_the_controllers_and_listens_for_clients_alone() -> None:
-    found = properties(node_id=4, controller=False, voters=["1@a:9093", "2@b:9093", "3@c:9093"], replicas=3, port=9093)
-    assert found["process.roles"] == "broker"
-    assert found["listeners"] == "PLAINTEXT://127.0.0.1:9093"
-    assert found["controller.quorum.voters"] == "1@a:9093,2@b:9093,3@c:9093"
-    assert found["controller.listener.names"] == "CONTROLLER"
-    assert found["default.replication.factor"] == "3"
+    actual_properties = properties(
+        node_id=4, controller=False, voters=["1@a:9093", "2@b:9093", "3@c:9093"], replicas=3, port=9093
+    )
+    assert actual_properties["process.roles"] == "broker"
+    assert actual_properties["listeners"] == "PLAINTEXT://127.0.0.1:9093"
+    assert actual_properties["controller.quorum.voters"] == "1@a:9093,2@b:9093,3@c:9093"
+    assert actual_properties["controller.listener.names"] == "CONTROLLER"
+    assert actual_properties["default.replication.factor"] == "3"
 
 
 def test_the_only_controller_of_several_brokers_is_not_alone() -> None:
@@ -70,7 +72,7 @@ def test_extra_properties_win_over_ours() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("fields", "message"),
     [
         ({"properties": {"node.id": "7"}}, "broker.properties: 'node.id'.*node_id"),
         ({"properties": {"log.dirs": "/x"}}, "'log.dirs'.*use home"),
@@ -89,37 +91,40 @@ def test_extra_properties_win_over_ours() -> None:
         ({"heap": 1}, "did you mean 'heap_mb'"),
     ],
 )
-def test_a_wrong_setting_is_named_with_what_is_legal(given: dict[str, object], message: str) -> None:
+def test_a_wrong_setting_is_named_with_what_is_legal(fields: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
-        properties(**given)
+        properties(**fields)
 
 
 def test_with_a_keystore_all_listeners_speak_tls() -> None:
     stores = {"tls_keystore": "/k.pem", "tls_truststore": "/t.pem"}
-    found = properties(**stores, properties={"listener.name.tls.ssl.truststore.location": "/theirs.pem"})
-    assert found["listeners"] == "TLS://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
-    assert found["advertised.listeners"] == "TLS://127.0.0.1:9092"
-    assert found["listener.security.protocol.map"] == "TLS:SSL,CONTROLLER:SSL"
-    assert found["inter.broker.listener.name"] == "TLS"
-    assert (found["ssl.keystore.location"], found["ssl.truststore.location"]) == ("/k.pem", "/t.pem")
-    assert found["listener.name.tls.ssl.client.auth"] == "none"
-    assert found["listener.name.controller.ssl.client.auth"] == "required"
-    assert found["listener.name.tls.ssl.truststore.location"] == "/theirs.pem", "a user's other clients"
+    actual_properties = properties(**stores, properties={"listener.name.tls.ssl.truststore.location": "/theirs.pem"})
+    assert actual_properties["listeners"] == "TLS://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093"
+    assert actual_properties["advertised.listeners"] == "TLS://127.0.0.1:9092"
+    assert actual_properties["listener.security.protocol.map"] == "TLS:SSL,CONTROLLER:SSL"
+    assert actual_properties["inter.broker.listener.name"] == "TLS"
+    assert (actual_properties["ssl.keystore.location"], actual_properties["ssl.truststore.location"]) == (
+        "/k.pem",
+        "/t.pem",
+    )
+    assert actual_properties["listener.name.tls.ssl.client.auth"] == "none"
+    assert actual_properties["listener.name.controller.ssl.client.auth"] == "required"
+    assert actual_properties["listener.name.tls.ssl.truststore.location"] == "/theirs.pem", "a user's other clients"
     assert properties(**stores, client_certificates=True)["listener.name.tls.ssl.client.auth"] == "required"
-    assert controller_properties(found)["listeners"] == "CONTROLLER://127.0.0.1:9093"
+    assert controller_properties(actual_properties)["listeners"] == "CONTROLLER://127.0.0.1:9093"
 
 
 def test_partitions_may_be_in_folders_of_their_own() -> None:
-    found = properties(data_folders=("/a", "/b"))
-    assert (found["log.dirs"], found["metadata.log.dir"]) == ("/a,/b", "/srv/broker/data")
+    actual_properties = properties(data_folders=("/a", "/b"))
+    assert (actual_properties["log.dirs"], actual_properties["metadata.log.dir"]) == ("/a,/b", "/srv/broker/data")
     assert "metadata.log.dir" not in properties()
 
 
 def test_an_open_address_is_reached_over_loopback_by_its_own_controller() -> None:
-    found = properties(host="0.0.0.0", advertised="kafka.example:9092")
-    assert found["listeners"].startswith("PLAINTEXT://0.0.0.0:9092")
-    assert found["controller.quorum.voters"] == "1@127.0.0.1:9093"
-    assert found["advertised.listeners"] == "PLAINTEXT://kafka.example:9092"
+    actual_properties = properties(host="0.0.0.0", advertised="kafka.example:9092")
+    assert actual_properties["listeners"].startswith("PLAINTEXT://0.0.0.0:9092")
+    assert actual_properties["controller.quorum.voters"] == "1@127.0.0.1:9093"
+    assert actual_properties["advertised.listeners"] == "PLAINTEXT://kafka.example:9092"
     assert properties(host="::1")["advertised.listeners"] == "PLAINTEXT://[::1]:9092"
 
 
@@ -203,15 +208,15 @@ def text_of(folder: Path) -> dict[str, str]:
 def test_every_folder_gets_the_bootstrap_file_and_an_id_of_its_own(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("data", "a", "b")]
     write_format(folders, FolderOwner(CLUSTER, 7), b"levels")
-    found = [text_of(folder) for folder in folders]
-    for folder, text in zip(folders, found, strict=True):
-        assert sorted(one.name for one in folder.iterdir()) == ["bootstrap.checkpoint", "meta.properties"]
+    texts = [text_of(folder) for folder in folders]
+    for folder, text in zip(folders, texts, strict=True):
+        assert sorted(path.name for path in folder.iterdir()) == ["bootstrap.checkpoint", "meta.properties"]
         assert (folder / "bootstrap.checkpoint").read_bytes() == b"levels"
         assert {**text, "directory.id": ""} == {
             "node.id": "7", "directory.id": "", "version": "1", "cluster.id": CLUSTER,
         }  # fmt: skip
         check_cluster_id(text["directory.id"])  # made as those are
-    assert len({text["directory.id"] for text in found}) == 3
+    assert len({text["directory.id"] for text in texts}) == 3
 
 
 def test_formatting_goes_on_where_it_was_cut_off(tmp_path: Path) -> None:

@@ -55,9 +55,9 @@ async def test_a_certificate_that_the_port_does_not_show_was_not_read(stores: St
 def test_what_the_user_has_brokers_show_is_not_ours(stores: Stores) -> None:
     def shown(**properties: str) -> bool:
         files = {"tls_keystore": stores.keystore, "tls_truststore": stores.truststore, "home": stores.keystore.parent}
-        found = Stores.of(load(Settings, "broker", flags={**files, "properties": properties}).settings)
-        assert found is not None
-        return found.is_shown
+        result = Stores.of(load(Settings, "broker", flags={**files, "properties": properties}).settings)
+        assert result is not None
+        return result.is_shown
 
     assert shown(**{"listener.name.tls.ssl.truststore.location": "/ca"})
     assert not shown(**{"listener.name.tls.ssl.keystore.location": "/mine"})
@@ -81,9 +81,9 @@ async def test_one_that_ended_before_a_later_one_was_read_ends_the_broker(
         now = datetime.now(UTC)
         for end, is_ended in ((now + timedelta(hours=1), False), (now, True)):
             issue(stores, ended=is_ended)
-            wanted = tries + 2
+            expected = tries + 2
             following = asyncio.ensure_future(service._follow(settings, stores, HOST, (), end))
-            await eventually(lambda: tries >= wanted, seconds=10)  # noqa: B023
+            await eventually(lambda: tries >= expected, seconds=10)  # noqa: B023
             assert not following.done(), "it is tried again"
             if not is_ended:
                 following.cancel()

@@ -13,13 +13,15 @@ from keelman.rpc.times import to_duration
 
 
 def test_all_of_it_can_be_typed() -> None:
-    found = autoscale_of("1..4,in=10,out=70,lag=1000,tasks=2,max-tasks=6,every=5,samples=2,pause=30,up-to=partitions")
-    assert found == Autoscale(
+    autoscale = autoscale_of(
+        "1..4,in=10,out=70,lag=1000,tasks=2,max-tasks=6,every=5,samples=2,pause=30,up-to=partitions"
+    )
+    assert autoscale == Autoscale(
         min_workers=1, max_workers=4, scale_in_cpu_percent=10, scale_out_cpu_percent=70, scale_out_lag_records=1000,
         tasks_per_worker=2, max_tasks=6, sample_period=to_duration(5), samples=2, cool_down=to_duration(30),
         tasks_up_to_partitions=True,
     )  # fmt: skip
-    assert autoscale_text(found) == (
+    assert autoscale_text(autoscale) == (
         "1 to 4 workers: out above 70 % or 1,000 records of lag, in below 10 % of processor; 2 samples, one each 5 s, "
         "30 s between steps, 2 tasks each, at most 6, no more than partitions"
     )
@@ -41,6 +43,6 @@ def test_it_takes_the_place_of_a_count() -> None:
     assert dedicated.capacity.autoscale.max_workers == 4
     assert apply(GivenChange(count=2), spec) == ["count"]
     assert spec.count == 2
-    for given in (GivenChange(autoscale="1..4", count=2), GivenChange(autoscale="1..4", nodes="a")):
+    for value in (GivenChange(autoscale="1..4", count=2), GivenChange(autoscale="1..4", nodes="a")):
         with pytest.raises(InvalidArgument, match="not together"):
-            apply(given, WorkerClusterSpec())
+            apply(value, WorkerClusterSpec())

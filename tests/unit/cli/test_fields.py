@@ -43,7 +43,7 @@ def test_other_sizes_are_refused_with_what_is_legal(text: str) -> None:
 
 def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
     spec = WorkerClusterSpec(broker_cluster="b", count=1, properties={"a": "1", "b": "2"}, labels={"x": "1"})
-    given = GivenChange(
+    given_change = GivenChange(
         description="nightly",
         labels=["team=blue"],
         unlabel=["x"],
@@ -67,7 +67,7 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
         log_bucket="logs/some/prefix",
         log_topic="topic",
     )
-    paths = apply(given, spec)
+    paths = apply(given_change, spec)
     assert spec == WorkerClusterSpec(
         broker_cluster="b",
         count=3,
@@ -113,8 +113,8 @@ def test_targets_of_logs_are_changed_one_by_one() -> None:
 def test_a_plugin_takes_the_place_of_that_of_its_name() -> None:
     present = [PluginRef(name="acme", version="1", sha256="a"), PluginRef(name="other", version="2", sha256="b")]
     spec = WorkerClusterSpec(plugins=present, libraries=present)
-    given = GivenChange(plugins=["acme:2", "new"], remove_libraries=["other"])
-    assert apply(given, spec) == ["plugins", "libraries"]
+    given_change = GivenChange(plugins=["acme:2", "new"], remove_libraries=["other"])
+    assert apply(given_change, spec) == ["plugins", "libraries"]
     assert [f"{ref.name}:{ref.version}" for ref in spec.plugins] == ["acme:2", "other:2", "new:"]
     assert [ref.name for ref in spec.libraries] == ["acme"]
     with pytest.raises(InvalidArgument, match=r"--remove-plugin: 'x' .*: acme, other, new"):
@@ -129,8 +129,8 @@ def test_what_is_there_can_be_taken_away() -> None:
     spec = WorkerClusterSpec(
         node_selector={"disk": "ssd"}, reserved_ports=[1], metrics_port=2, https=True, limits=ResourceLimits(cpus=1)
     )
-    given = Given(node_selector=["none"], reserved_ports=["none"], metrics_port=0, https=False, cpus=0.0, memory="0")
-    apply(given, spec)
+    value = Given(node_selector=["none"], reserved_ports=["none"], metrics_port=0, https=False, cpus=0.0, memory="0")
+    apply(value, spec)
     assert spec == WorkerClusterSpec(limits=ResourceLimits())
 
 
@@ -158,18 +158,18 @@ def test_the_properties_of_brokers_are_those_of_their_kind() -> None:
     assert external.external == ExternalBrokers(bootstrap_servers="h:2", client_properties={"a": "1"})
     managed = BrokerClusterSpec(managed=ManagedBrokers(nodes=["n"]))
     assert apply(GivenChange(values=["a=1"], port=9092), managed) == ["managed.port", "managed.properties"]
-    for given in (GivenChange(add_nodes=["x"]), GivenChange(port=1), GivenChange(nodes="x")):
+    for value in (GivenChange(add_nodes=["x"]), GivenChange(port=1), GivenChange(nodes="x")):
         with pytest.raises(InvalidArgument, match="the brokers run elsewhere"):
-            apply(given, external)
+            apply(value, external)
     with pytest.raises(InvalidArgument, match="keelman runs the brokers"):
         apply(GivenChange(bootstrap_servers="h:1"), managed)
 
 
 def test_brokers_have_a_heap_routes_and_a_port_of_metrics() -> None:
     spec = BrokerClusterSpec(managed=ManagedBrokers(nodes=["n"], routes={"old": "10.0.0.1"}))
-    given = GivenChange(heap="1GiB", routes=["kafka.example=10.0.0.9"], metrics_port=9404)
-    check_given(BROKER_CLUSTERS, given)
-    assert apply(given, spec) == ["managed.metrics_port", "managed.heap_mb", "managed.routes"]
+    given_change = GivenChange(heap="1GiB", routes=["kafka.example=10.0.0.9"], metrics_port=9404)
+    check_given(BROKER_CLUSTERS, given_change)
+    assert apply(given_change, spec) == ["managed.metrics_port", "managed.heap_mb", "managed.routes"]
     assert spec.managed == ManagedBrokers(
         nodes=["n"], heap_mb=1024, routes={"kafka.example": "10.0.0.9"}, metrics_port=9404
     )
@@ -196,7 +196,7 @@ def test_a_node_has_labels_and_a_capacity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("value", "said"),
     [
         (GivenChange(unset=["x"]), r"--unset: 'x' is not legal: one that it has: a"),
         (GivenChange(unlabel=["x"]), r"--unlabel: 'x' is not legal: one that it has: it has none"),
@@ -205,13 +205,13 @@ def test_a_node_has_labels_and_a_capacity() -> None:
         (Given(nodes="a", count=2), "--count: not together with --nodes"),
     ],
 )
-def test_what_cannot_be_changed_so_is_refused_by_its_option(given: Given, said: str) -> None:
+def test_what_cannot_be_changed_so_is_refused_by_its_option(value: Given, said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
-        apply(given, WorkerClusterSpec(count=1, properties={"a": "1"}))
+        apply(value, WorkerClusterSpec(count=1, properties={"a": "1"}))
 
 
 @pytest.mark.parametrize(
-    ("kind", "given", "said"),
+    ("kind", "fields", "said"),
     [
         (NODES, {"count": 2}, "--count: not for nodes, only for worker-clusters"),
         (NODES, {"values": ["a=b"]}, "--set: not for nodes, only for broker-clusters, worker-clusters, connectors"),
@@ -224,9 +224,9 @@ def test_what_cannot_be_changed_so_is_refused_by_its_option(given: Given, said: 
         (NODES, {"labels": ["ssd"]}, "--label: 'ssd' is not legal: key=value"),
     ],
 )
-def test_an_option_is_judged_before_anybody_is_asked(kind: Kind, given: dict[str, Any], said: str) -> None:
+def test_an_option_is_judged_before_anybody_is_asked(kind: Kind, fields: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidArgument, match=said):
-        check_given(kind, Given(**given))
+        check_given(kind, Given(**fields))
 
 
 def test_what_was_typed_is_told_from_what_was_not() -> None:

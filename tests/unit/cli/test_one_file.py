@@ -70,10 +70,10 @@ async def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, said: 
 
 async def test_a_worker_finds_the_classes_in_the_folder(tmp_path: Path) -> None:
     (tmp_path / "written").mkdir()
-    one = written(tmp_path / "written", SOURCE + ANOTHER)
-    classes = await one.classes()
+    item = written(tmp_path / "written", SOURCE + ANOTHER)
+    classes = await item.classes()
     for _ in range(2):  # over what is there from before
-        one.lay_out(tmp_path / "plugins" / "ticks", classes)
+        item.lay_out(tmp_path / "plugins" / "ticks", classes)
     (plugin,) = scan(str(tmp_path / "plugins")).plugins
     assert dict(plugin.classes) == {"com.acme.OneConnector": "ticks:One", "com.acme.TwoConnector": "ticks:Two"}
     assert (plugin.folder / "beside.py").read_text() == (tmp_path / "written" / "beside.py").read_text()
@@ -98,11 +98,11 @@ def test_what_cannot_be_imported_by_its_name_is_refused(name: str, tmp_path: Pat
 
 
 def test_a_change_of_any_module_beside_it_is_seen(tmp_path: Path) -> None:
-    one = written(tmp_path, SOURCE)
-    before = one.stamps()
-    assert one.stamps() == before
+    item = written(tmp_path, SOURCE)
+    before = item.stamps()
+    assert item.stamps() == before
     (tmp_path / "another.py").touch()
-    assert one.stamps() != before
+    assert item.stamps() != before
 
 
 def test_a_status_is_told_in_lines() -> None:

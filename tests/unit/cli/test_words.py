@@ -172,11 +172,11 @@ def test_exit_codes_with_one_line_of_reason(
     monkeypatch.setenv("KEELMAN_HOME", str(tmp_path / "home"))
     monkeypatch.delenv("KEELMAN_GATEWAY", raising=False)
     try:
-        found = main(words)
+        actual_main = main(words)
     except SystemExit as ended:  # argparse of a service's own main
-        found = int(str(ended.code))
+        actual_main = int(str(ended.code))
     told = capfd.readouterr()
-    assert found == code, told.err
+    assert actual_main == code, told.err
     assert said in told.err
     assert "Traceback" not in told.err
     if said and words[0] not in SERVICES:
@@ -198,22 +198,22 @@ def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_shell_completes_commands() -> None:
-    asked = {**os.environ, "_KEELMAN_COMPLETE": "complete_bash", "COMP_WORDS": "keelman re", "COMP_CWORD": "1"}
+    request = {**os.environ, "_KEELMAN_COMPLETE": "complete_bash", "COMP_WORDS": "keelman re", "COMP_CWORD": "1"}
     command = [sys.executable, "-m", "keelman.cli"]
-    done = subprocess.run(command, env=asked, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, env=request, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["resume", "restart", "replay"], done.stderr
 
 
 def test_a_shell_completes_the_words_of_a_command() -> None:
     def completed(words: str, count: int) -> list[str]:
-        asked = {
+        request = {
             **os.environ,
             "_KEELMAN_COMPLETE": "complete_bash",
             "COMP_WORDS": words,
             "COMP_CWORD": str(count),
         }
         command = [sys.executable, "-m", "keelman.cli"]
-        done = subprocess.run(command, env=asked, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, env=request, capture_output=True, text=True, check=False)
         return done.stdout.split()
 
     assert completed("keelman get to", 2) == ["topics", "topic"]

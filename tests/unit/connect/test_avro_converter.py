@@ -131,8 +131,8 @@ def test_the_newest_schema_is_written_with_where_that_is_wanted(registry: Memory
         "fields": [{"name": "c", "type": "int", "default": 9}, {"name": "a", "type": ["null", "string"]}],
     }
     begin = registered(registry, newest)
-    wanted = {"auto.register.schemas": "false", "use.latest.version": "true"}
-    (payload,) = registry.converter(AvroConverter, **wanted).from_connect(
+    expected = {"auto.register.schemas": "false", "use.latest.version": "true"}
+    (payload,) = registry.converter(AvroConverter, **expected).from_connect(
         Column([Struct(mine, {"a": "x", "b": 1})], mine)
     )
     assert payload == begin + b"\x12\x02\x02x"
@@ -149,6 +149,6 @@ def test_the_newest_schema_is_written_with_where_that_is_wanted(registry: Memory
 )
 def test_what_is_not_legal_is_told_under_the_full_key(key: str, value: str) -> None:
     config = {"schema.registry.url": "http://r:8081", key: value}
-    given = {"value.converter": AvroConverter.name, **{f"value.converter.{k}": v for k, v in config.items()}}
+    fields = {"value.converter": AvroConverter.name, **{f"value.converter.{k}": v for k, v in config.items()}}
     with pytest.raises(ConfigValueError, match=f"value.converter.{key}"):
-        converter_for("value", given, {})
+        converter_for("value", fields, {})

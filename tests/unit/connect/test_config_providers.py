@@ -48,27 +48,27 @@ def properties(folder: Path) -> dict[str, str]:
 def recorded() -> list[tuple[str, str, str]]:
     """Name, reference and what the worker made of it (or the error's message) where `validate` shows a topic."""
     record = json.loads((RECORDED_FOLDER / "worker" / "config_providers.json").read_text())
-    found = []
-    for one in record["requests"]:
-        answer = one["answer"]
-        if one["name"].startswith("validate") and "topic" in one["body"] and "class" not in one["name"]:
+    results = []
+    for request in record["requests"]:
+        answer = request["answer"]
+        if request["name"].startswith("validate") and "topic" in request["body"] and "class" not in request["name"]:
             if "values" in answer:
                 # Java trims what it shows; the provider does not.
-                found.append((one["name"], one["body"]["topic"], answer["values"]["topic"]["value"]))
-            elif "ConfigException" in answer["message"] and "override" not in one["name"]:
-                found.append((one["name"], one["body"]["topic"], answer["message"]))
-    return found
+                results.append((request["name"], request["body"]["topic"], answer["values"]["topic"]["value"]))
+            elif "ConfigException" in answer["message"] and "override" not in request["name"]:
+                results.append((request["name"], request["body"]["topic"], answer["message"]))
+    return results
 
 
-@pytest.mark.parametrize(("name", "text", "wanted"), recorded())
-def test_values_are_those_of_the_record(name: str, text: str, wanted: str, folder: Path) -> None:
+@pytest.mark.parametrize(("name", "text", "expected"), recorded())
+def test_values_are_those_of_the_record(name: str, text: str, expected: str, folder: Path) -> None:
     config = {"topic": text.replace("<folder>", str(folder))}
     try:
         values = read(providers_of(properties(folder)), references_of(config))
-        found = resolved(config, values)["topic"].strip()
+        actual_text = resolved(config, values)["topic"].strip()
     except ConfigProviderError as error:
-        found = f"{error.java_name}: {error}"
-    assert found.replace(str(folder), "<folder>") == wanted
+        actual_text = f"{error.java_name}: {error}"
+    assert actual_text.replace(str(folder), "<folder>") == expected
 
 
 def test_tasks_are_stored_as_in_the_record(folder: Path) -> None:
@@ -116,11 +116,11 @@ def test_providers_are_checked_at_the_start(tmp_path: Path) -> None:
         "Invalid value com.acme.Vault for configuration config.providers.vault.class: "
         "Could not load config provider class or one of its dependencies"
     )
-    with pytest.raises(ConfigValueError) as found:
+    with pytest.raises(ConfigValueError) as failure:
         providers_of(unknown)
-    assert str(found.value).startswith(text + ". Those there are: org.apache.kafka.common.config.provider.File")
-    for paths, why in ((f"{tmp_path}/no", "does not exist"), ("etc", "is not absolute")):
-        with pytest.raises(ConfigProviderError, match=why):
+    assert str(failure.value).startswith(text + ". Those there are: org.apache.kafka.common.config.provider.File")
+    for paths, reason in ((f"{tmp_path}/no", "does not exist"), ("etc", "is not absolute")):
+        with pytest.raises(ConfigProviderError, match=reason):
             providers_of({**properties(tmp_path), "config.providers.file.param.allowed.paths": paths})
 
 

@@ -23,7 +23,7 @@ from keelman.engine.run import method_in
 
 ROWS = Column(["a", "b"])
 PAIR = Schema("struct", fields=(Field("n", Schema("int8")),))
-EVERY = [one for one in vars(contract).values() if isinstance(one, ReturnCheck)]
+EVERY = [item for item in vars(contract).values() if isinstance(item, ReturnCheck)]
 NOTHING_RETURNED = {
     "tend",
     "committed",
@@ -60,7 +60,7 @@ def batch(**more: Any) -> SourceBatch:
 
 
 @pytest.mark.parametrize(
-    ("answer", "found"),
+    ("answer", "value"),
     [
         (contract.READ, None),
         (contract.READ, batch()),
@@ -89,8 +89,8 @@ def batch(**more: Any) -> SourceBatch:
         (contract.TASK_CONFIGS, [{}, {"a": "b"}]),
     ],
 )
-def test_what_is_documented_is_legal(answer: ReturnCheck, found: object) -> None:
-    assert answer.of(Odd(found).read) is found
+def test_what_is_documented_is_legal(answer: ReturnCheck, value: object) -> None:
+    assert answer.of(Odd(value).read) is value
 
 
 @pytest.fixture(scope="module")
@@ -102,15 +102,17 @@ def kept_aside() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("kept_aside")
-@pytest.mark.parametrize("answer", EVERY, ids=lambda one: one.method)
-@pytest.mark.parametrize("made", [later, lambda: (one for one in ())], ids=["coroutine", "generator"])
-def test_nothing_that_is_yet_to_run_is_an_answer(answer: ReturnCheck, made: Callable[[], Any]) -> None:
+@pytest.mark.parametrize("answer", EVERY, ids=lambda value: value.method)
+@pytest.mark.parametrize("value", [later, lambda: (item for item in ())], ids=["coroutine", "generator"])
+def test_nothing_that_is_yet_to_run_is_an_answer(answer: ReturnCheck, value: Callable[[], Any]) -> None:
     with pytest.raises(WrongAnswer, match=rf"^what Odd.{answer.method} returned is of type (coroutine,|generator;)"):
-        answer.of(Odd(made()).read)
+        answer.of(Odd(value()).read)
     gc.collect()  # one that is not closed warns, which fails the test
 
 
-@pytest.mark.parametrize("answer", [one for one in EVERY if one.method not in NOTHING_RETURNED], ids=lambda a: a.method)
+@pytest.mark.parametrize(
+    "answer", [item for item in EVERY if item.method not in NOTHING_RETURNED], ids=lambda a: a.method
+)
 def test_no_answer_takes_anything(answer: ReturnCheck) -> None:
     legal = answer.legal.text.partition(":")[0]
     with pytest.raises(WrongAnswer, match=rf"^what Odd.{answer.method} returned is of type Odd; expected {legal[:9]}"):
@@ -118,7 +120,7 @@ def test_no_answer_takes_anything(answer: ReturnCheck) -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "text"),
+    ("value", "text"),
     [
         (
             "a" * 500,
@@ -172,9 +174,9 @@ def test_no_answer_takes_anything(answer: ReturnCheck) -> None:
         (batch(passed="much"), "passed of .* is of type str: 'much'; expected None or a number"),
     ],
 )
-def test_a_batch_is_looked_at_in_its_parts(found: object, text: str) -> None:
+def test_a_batch_is_looked_at_in_its_parts(value: object, text: str) -> None:
     with pytest.raises(WrongAnswer, match=f"^{text}"):
-        contract.READ.of(Odd(found).read)
+        contract.READ.of(Odd(value).read)
 
 
 def test_a_readers_unit_is_looked_at_when_it_is_opened() -> None:
@@ -186,15 +188,15 @@ def test_a_readers_unit_is_looked_at_when_it_is_opened() -> None:
 
 
 def test_a_method_that_does_not_come_back_is_named_and_not_its_judge() -> None:
-    found: list[str] = []
+    results: list[str] = []
 
     def read() -> None:
-        found.append(method_in(sys._getframe()))
+        results.append(method_in(sys._getframe()))
 
     thread = threading.Thread(target=contract.READ.of, args=(read,))
     thread.start()
     thread.join()
-    assert ".read (test_contract.py:" in found[0]
+    assert ".read (test_contract.py:" in results[0]
 
 
 def test_who_knows_the_class_says_so() -> None:

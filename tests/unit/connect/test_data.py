@@ -91,7 +91,7 @@ def ours(schema: Schema | None, note: Any) -> Any:  # noqa: PLR0911  one line a 
     if kind == "struct":
         assert schema is not None
         by_name = {field.name: field.schema for field in schema.fields}
-        return Struct(schema, {name: ours(by_name[name], one) for name, one in value})
+        return Struct(schema, {name: ours(by_name[name], item) for name, item in value})
     return value
 
 
@@ -122,10 +122,10 @@ def note_of(schema: Schema | None, value: Any) -> Any:  # noqa: PLR0911  one lin
     return {NOTES[java_class(value)]: value}
 
 
-def data_of(one: Any) -> tuple[Schema | None, Any]:
+def data_of(entry: Any) -> tuple[Schema | None, Any]:
     """A schema and a value out of the notation."""
-    schema = parse_schema(one["schema"])
-    return schema, ours(schema, one["value"])
+    schema = parse_schema(entry["schema"])
+    return schema, ours(schema, entry["value"])
 
 
 def data_note(schema: Schema | None, value: Any) -> Any:
@@ -134,11 +134,11 @@ def data_note(schema: Schema | None, value: Any) -> Any:
     return {"schema": shown, "value": note_of(schema, value)}
 
 
-def record_of(one: Any) -> Record:
+def record_of(entry: Any) -> Record:
     """A record out of the notation."""
-    key, value = data_of(one["key"]), data_of(one["value"])
-    headers = [Header(name, *data_of(data)) for name, data in one["headers"]]
-    return Record(one["topic"], one["partition"], *key, *value, one["timestamp"], headers, one.get("offset"))
+    key, value = data_of(entry["key"]), data_of(entry["value"])
+    headers = [Header(name, *data_of(data)) for name, data in entry["headers"]]
+    return Record(entry["topic"], entry["partition"], *key, *value, entry["timestamp"], headers, entry.get("offset"))
 
 
 def record_note(record: Record | None) -> Any:
@@ -151,7 +151,7 @@ def record_note(record: Record | None) -> Any:
         "key": data_note(record.key_schema, record.key),
         "value": data_note(record.value_schema, record.value),
         "timestamp": record.timestamp_ms,
-        "headers": [[one.name, data_note(one.schema, one.value)] for one in record.headers],
+        "headers": [[header.name, data_note(header.schema, header.value)] for header in record.headers],
     }
     return {"record": told if record.offset is None else {**told, "offset": record.offset}}
 
@@ -162,17 +162,17 @@ def unordered(note: Any) -> Any:
         if note.keys() == {"map"}:
             return {"map": sorted((unordered(pair) for pair in note["map"]), key=json.dumps)}
         return {key: unordered(value) for key, value in note.items()}
-    return [unordered(one) for one in note] if isinstance(note, list) else note
+    return [unordered(item) for item in note] if isinstance(note, list) else note
 
 
 def told(case: dict[str, Any]) -> Any:
     """What ours makes of a case."""
     try:
-        made = _made(case)
+        result = _made(case)
     except ConfigValueError as error:
         return {"error": {"class": error.java_name, "message": str(error), "where": "config"}}
     try:
-        return made()
+        return result()
     except ConnectError as error:
         return {"error": {"class": error.java_name, "message": str(error), "where": "step"}}
 

@@ -68,10 +68,10 @@ def test_all_digits_come_back(kind: str, text: str) -> None:
         return
     for values in ([struct], [struct, struct]):
         read = converter.to_connect(converter.from_connect(Column(values, schema)))
-        for one in read.texts().values:
-            found = one.values["a"]
-            assert found == value
-            assert found.as_tuple() == value.as_tuple()
+        for single_value in read.texts().values:
+            result = single_value.values["a"]
+            assert result == value
+            assert result.as_tuple() == value.as_tuple()
 
 
 @pytest.mark.parametrize("kind", converters())

@@ -9,9 +9,9 @@ from keelman.connect.java.regex import JavaPattern, PatternError
 from support.places import RECORDED_FOLDER
 
 RECORDED = json.loads((RECORDED_FOLDER / "data" / "java_regex.json").read_text())
-FOUND = [one for one in RECORDED if "found" in one]
-REPLACED = [one for one in RECORDED if "replacement" in one]
-REFUSED = [one for one in RECORDED if "error" in one and "replacement" not in one]
+FOUND = [item for item in RECORDED if "found" in item]
+REPLACED = [item for item in RECORDED if "replacement" in item]
+REFUSED = [item for item in RECORDED if "error" in item and "replacement" not in item]
 # What Java can and this cannot; told, never approximated.
 NOT_HERE = {"(?<!a+)b"}
 

@@ -30,8 +30,8 @@ CHECKED = {"json.fail.invalid.schema": "true"}
 
 def registered(tree: Any, *references: tuple[str, Any]) -> MemoryRegistry:
     registry, refers = MemoryRegistry(), []
-    for name, one in references:
-        registry.register(name, SchemaText(SchemaKind.JSON, json.dumps(one)))
+    for name, item in references:
+        registry.register(name, SchemaText(SchemaKind.JSON, json.dumps(item)))
         refers.append(Reference(name, name, 1))
     text = tree if isinstance(tree, str) else json.dumps(tree)
     registry.register("t-value", SchemaText(SchemaKind.JSON, text, tuple(refers)))
@@ -103,16 +103,16 @@ def test_a_schema_as_the_registry_gets_it() -> None:
             '"stock":{"a":1},"by":[{"key":-1,"value":"x"}],"list":[0.1,1.0E10]}'
         ).encode()
     )
-    schema, found = back(registry, payload)
+    schema, result = back(registry, payload)
     assert schema == ORDER
-    assert found == {**values, "before": {"n": 1, "note": None}, "kind": "no"}
+    assert result == {**values, "before": {"n": 1, "note": None}, "kind": "no"}
     with pytest.raises(DataError, match=r"does not match its schema at /price"):
         back(registry, payload, **CHECKED)  # a decimal is a number to the schema, and a text by default
     config = {"decimal.format": "numeric", **CHECKED}
     registry, payload = there(ORDER, Struct(ORDER, values), **config)
     assert payload is not None
     assert b'"price":12.30,' in payload
-    assert back(registry, payload, **config)[1] == found
+    assert back(registry, payload, **config)[1] == result
     assert jsonschema_rs.Draft7Validator(json.loads(ORDER_TEXT)).is_valid(json.loads(payload[5:]))
 
 
@@ -148,8 +148,8 @@ def test_values(schema: Schema | None, value: Any, payload: bytes | None) -> Non
     registry, written = there(schema, value)
     assert written == (None if payload is None else header(1) + payload)
     if written is not None:
-        found = back(registry, written)[1]
-        assert found == pytest.approx(value, nan_ok=True) if isinstance(value, float) else found == value
+        actual_back = back(registry, written)[1]
+        assert actual_back == pytest.approx(value, nan_ok=True) if isinstance(value, float) else actual_back == value
 
 
 UNION = {
@@ -162,7 +162,7 @@ UNION = {
 
 
 @pytest.mark.parametrize(
-    ("tree", "value", "found"),
+    ("tree", "value", "actual"),
     [
         ({"type": "integer"}, 5, 5),
         ({"type": "integer"}, 5.0, 5),
@@ -198,8 +198,8 @@ UNION = {
         ({"$ref": "#/$defs/A", "$defs": {"A": {"type": "integer"}}}, 3, 3),
     ],
 )
-def test_schemas_that_others_wrote(tree: Any, value: Any, found: Any) -> None:
-    assert read(tree, value)[1] == found
+def test_schemas_that_others_wrote(tree: Any, value: Any, actual: Any) -> None:
+    assert read(tree, value)[1] == actual
 
 
 def test_what_a_schema_says() -> None:
@@ -214,8 +214,8 @@ def test_what_a_schema_says() -> None:
             "d": {"type": "string", "connect.parameters": {"p": "q"}, "connect.index": 2},
         },
     }
-    schema, found = read(tree, {"a": "x"}, **{"use.optional.for.nonrequired": "true"})
-    assert found == {"a": "x", "c": 4}
+    schema, result = read(tree, {"a": "x"}, **{"use.optional.for.nonrequired": "true"})
+    assert result == {"a": "x", "c": 4}
     assert schema is not None
     assert (schema.name, schema.doc, schema.version) == ("T", "about", 1)
     assert [(field.name, field.schema.optional) for field in schema.fields] == [("a", False), ("c", True), ("d", True)]
@@ -237,8 +237,8 @@ def test_references_and_schemas_that_hold_themselves() -> None:
     }
     other = ("sub/other.json", {"definitions": {"O": {"type": "integer"}}})
     value = {"name": "a", "other": 1, "kids": [{"name": "b", "kids": []}], "next": {"name": "c", "next": None}}
-    schema, found = read(tree, value, ("name.json", name), other)
-    assert found == value
+    schema, result = read(tree, value, ("name.json", name), other)
+    assert result == value
     assert schema is not None
     assert schema.fields[2].schema.value.fields is schema.fields  # type: ignore[union-attr]
     registry = registered(tree, ("name.json", name), other)

@@ -42,8 +42,8 @@ def money(precision: str, scale: str) -> Schema:
 def registered(text: str, *references: tuple[str, str]) -> MemoryRegistry:
     """A registry whose first schemas are the references and whose last is the text."""
     registry, refers = MemoryRegistry(), []
-    for name, one in references:
-        registry.register(name, SchemaText(SchemaKind.PROTOBUF, one, tuple(refers)))
+    for name, item in references:
+        registry.register(name, SchemaText(SchemaKind.PROTOBUF, item, tuple(refers)))
         refers.append(Reference(name, name, 1))
     registry.register("t-value", SchemaText(SchemaKind.PROTOBUF, text, tuple(refers)))
     return registry
@@ -79,8 +79,8 @@ def test_a_schema_as_the_registry_gets_it(tmp_path: Path) -> None:
     assert not text.references
     assert payload is not None
     assert payload[:6] == header(1) + b"\0"
-    read, found = back(registry, payload)
-    assert found == values | {"buyer": plain(values["buyer"]), "nameless": {"x": 0.5}}
+    read, result = back(registry, payload)
+    assert result == values | {"buyer": plain(values["buyer"]), "nameless": {"x": 0.5}}
     assert read is not None
     assert (read.name, read.version) == ("Order", 1)
     assert back(registry, payload, **{"enhanced.protobuf.schema.support": "true"})[0].name == "shop.orders.Order"  # type: ignore[union-attr]
@@ -95,9 +95,9 @@ def test_a_schema_as_the_registry_gets_it(tmp_path: Path) -> None:
 
 def parsed_by_another(folder: Path, text: str, name: str, data: bytes) -> Any:
     """A message, by a protoc and a parser that know nothing of the converter."""
-    for file, one in {**KNOWN_FILES, "it.proto": text}.items():
+    for file, value in {**KNOWN_FILES, "it.proto": text}.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
-        (folder / file).write_text(one)
+        (folder / file).write_text(value)
     site = Path(code_pb2.__file__).parents[2]
     words = [f"-I{folder}", f"-I{site}", "--include_imports", f"--descriptor_set_out={folder}/out", "it.proto"]
     subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *words], check=True, timeout=120)
@@ -143,19 +143,19 @@ def test_null_is_null() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "line", "found"),
+    ("config", "line", "answer"),
     [
         ({}, "  int32 n = 1;", {"n": 0, "t": ""}),
         ({"optional.for.nullables": "true"}, "  optional int32 n = 1;", {}),
         ({"wrapper.for.nullables": "true"}, "  google.protobuf.Int32Value n = 1;", {}),
     ],
 )
-def test_what_may_be_null(config: dict[str, str], line: str, found: dict[str, Any]) -> None:
+def test_what_may_be_null(config: dict[str, str], line: str, answer: dict[str, Any]) -> None:
     schema = struct("N", n=MAYBE_INT, t=MAYBE_TEXT)
     registry, payload = there(schema, Struct(schema, {"n": None}), **config)
     assert payload is not None
     assert line in registry.schemas[0].text
-    assert back(registry, payload, **config)[1] == found
+    assert back(registry, payload, **config)[1] == answer
     registry, payload = there(schema, Struct(schema, {"n": 0, "t": "x"}), **config)
     assert payload is not None
     assert back(registry, payload, **config)[1] == {"n": 0, "t": "x"}
@@ -199,8 +199,8 @@ def test_any_message_is_read() -> None:
         + sized(8, sized(1, b"k") + sized(2, b"\x0a\x00"))
         + sized(9, b"\x0d\xff\xff\xff\xff")
     )
-    schema, found = back(registry, header(number) + written_indexes([1]) + data)
-    assert found == {
+    schema, result = back(registry, header(number) + written_indexes([1]) + data)
+    assert result == {
         "big": -1,  # Java's numbers have signs
         "kind_0": {"part": {"data": b"a", "next": {"big": 1, "parts": {}, "others": []}}},
         "color": "BLUE",
@@ -221,7 +221,7 @@ def test_any_message_is_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "found"),
+    ("config", "answer"),
     [
         ({"generate.index.for.unions": "false"}, {"kind": {"text": "x"}}),
         ({"flatten.unions": "true"}, {"text": "x"}),
@@ -229,11 +229,11 @@ def test_any_message_is_read() -> None:
         ({"optional.for.proto2": "false"}, {"a": 3, "kind_0": {"text": "x"}, "color": "RED"}),
     ],
 )
-def test_ways_of_reading(config: dict[str, str], found: dict[str, Any]) -> None:
+def test_ways_of_reading(config: dict[str, str], answer: dict[str, Any]) -> None:
     registry = registered(UNIONS, ("other.proto", 'syntax = "proto3"; package o; message Other { fixed32 n = 1; }'))
-    data = b"\x0a\x01x\x28\x00" + (b"\x38\x05" if "color" in found and found["color"] == 5 else b"")
+    data = b"\x0a\x01x\x28\x00" + (b"\x38\x05" if "color" in answer and answer["color"] == 5 else b"")
     payload = header(2) + written_indexes([1]) + data
-    assert back(registry, payload, **config)[1] == {"big": 0, "parts": {}, "others": [], **found}
+    assert back(registry, payload, **config)[1] == {"big": 0, "parts": {}, "others": [], **answer}
 
 
 def test_unions_and_enums_are_written_as_they_were_read() -> None:
@@ -290,8 +290,8 @@ def test_another_schema_is_written_by_the_names_of_its_fields() -> None:
 def test_texts_that_use_confluents_options_without_importing_them() -> None:
     option = '(confluent.field_meta).params = {key: "connect.type", value: "int8"}'
     text = f'syntax = "proto3";\nmessage A {{ int32 n = 1 [{option}]; }}'
-    schema, found = back(registered(text), header(1) + b"\0\x08\x05")
-    assert found == {"n": 5}
+    schema, result = back(registered(text), header(1) + b"\0\x08\x05")
+    assert result == {"n": 5}
     assert schema is not None
     assert schema.fields[0].schema.type == "int8"
 

@@ -37,8 +37,8 @@ def test_it_reads_the_file_that_is_kept_beside_the_worker(tmp_path: Path, java_c
     file.write_text(json.dumps({"prod/db": {"user": "me", "password": "p:w}d"}}))
     properties = with_secrets_file(named("s", java_class, **{"aws.region": "x"}), str(file))
     (provider,) = providers_of(properties).values()
-    wanted = references("${s:prod/db:user}:${s:prod/db:password}")
-    assert list(read({"s": provider}, wanted).values()) == ["me", "p:w}d"]
+    expected_references = references("${s:prod/db:user}:${s:prod/db:password}")
+    assert list(read({"s": provider}, expected_references).values()) == ["me", "p:w}d"]
     before = provider.stamp("prod/db", ["user"])
     (tmp_path / "new").write_text(json.dumps({"other": {}}))
     (tmp_path / "new").replace(file)
@@ -83,11 +83,11 @@ def test_what_is_not_there_is_an_error_that_says_what_is(tmp_path: Path) -> None
     ],
 )
 def test_a_scope_is_what_all_providers_of_a_worker_stay_within(patterns: str, scope: str, expected: str) -> None:
-    found = secret_providers(named("s", OWN, names=patterns) | {SCOPE: scope})["s"]
-    assert found == tuple(filter(None, expected.split(",")))
+    result = secret_providers(named("s", OWN, names=patterns) | {SCOPE: scope})["s"]
+    assert result == tuple(filter(None, expected.split(",")))
     names = ("acct/db", "acct/a", "acct/", "acct/x/db", "acct", "shared", "other/db", "ac", "")
     within, allowed = scope.split(","), patterns.split(",")
-    for name in filter(lambda one: is_named(one, found), names):
+    for name in filter(lambda value: is_named(value, result), names):
         assert is_named(name, within)
         assert is_named(name, allowed)
 

@@ -8,7 +8,7 @@ VERSIONS = ["1.0", "1.2", "2.0-rc1", "2.0", "10.0"]
 
 
 @pytest.mark.parametrize(
-    ("wanted", "shown", "latest"),
+    ("expected", "shown", "latest"),
     [
         ("1.2", "[1.2,1.2]", "1.2"),
         ("[1.0,2.0)", "[1.0,2.0)", "2.0-rc1"),
@@ -21,9 +21,9 @@ VERSIONS = ["1.0", "1.2", "2.0-rc1", "2.0", "10.0"]
         ("", "[,]", None),
     ],
 )
-def test_ranges(wanted: str, shown: str, latest: str | None) -> None:
-    found = requirement(wanted)
-    assert (str(found), found and found.latest(VERSIONS)) == (shown, latest)
+def test_ranges(expected: str, shown: str, latest: str | None) -> None:
+    actual_requirement = requirement(expected)
+    assert (str(actual_requirement), actual_requirement and actual_requirement.latest(VERSIONS)) == (shown, latest)
 
 
 def test_nothing_wanted() -> None:
@@ -31,7 +31,7 @@ def test_nothing_wanted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "message"),
+    ("expected", "message"),
     [
         ("[oops", "Unbounded range: [oops"),
         ("]4", "Only fully-qualified sets allowed in multiple set scenario: []4]"),
@@ -41,9 +41,9 @@ def test_nothing_wanted() -> None:
         ("[1,3],[2,4]", "Ranges overlap: [1,3],[2,4]"),
     ],
 )
-def test_what_is_no_range(wanted: str, message: str) -> None:
+def test_what_is_no_range(expected: str, message: str) -> None:
     with pytest.raises(VersionRangeError) as caught:
-        requirement(wanted)
+        requirement(expected)
     assert str(caught.value) == message
 
 

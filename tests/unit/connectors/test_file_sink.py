@@ -126,10 +126,10 @@ def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
     full = tmp_path / "out"
     full.symlink_to("/dev/full")
     writer, told = FileStreamSink.open_writer({"file": str(full)}, "c", exactly_once=False), Lines(str(full))
-    wanted = f"^{full}: cannot be written: No space left on device$"
-    with pytest.raises(RetriableConnectError, match=wanted):
+    expected = f"^{full}: cannot be written: No space left on device$"
+    with pytest.raises(RetriableConnectError, match=expected):
         writer.write(SinkBatch(Column([b"one"], utf8=True)))
-    with pytest.raises(RetriableConnectError, match=wanted):
+    with pytest.raises(RetriableConnectError, match=expected):
         told.write([{"a": 1}])
     writer.close()
     told.close()

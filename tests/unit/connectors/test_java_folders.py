@@ -35,8 +35,8 @@ def test_each_folder_and_each_jar_is_a_plugin_with_its_connectors(tmp_path: Path
     jar(path / "waters" / "lake.jar", class_bytes(LAKE.replace(".", "/"), SINK))
     jar(path / "alone-1.2.jar", class_bytes("com/acme/PondSink", SINK))
     jar(path / "helpers" / "none.jar", class_bytes("com/acme/Helper"))
-    found = {plugin.name: dict(plugin.classes) for plugin in scan(str(path)).plugins}
-    assert found == {"waters": {SEA: "source", LAKE: "sink"}, "alone": {"com.acme.PondSink": "sink"}}
+    classes = {plugin.name: dict(plugin.classes) for plugin in scan(str(path)).plugins}
+    assert classes == {"waters": {SEA: "source", LAKE: "sink"}, "alone": {"com.acme.PondSink": "sink"}}
 
 
 def test_what_was_found_is_kept_until_a_jar_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,10 +55,10 @@ def test_what_was_found_is_kept_until_a_jar_changes(tmp_path: Path, monkeypatch:
 
 def test_libraries_stand_behind_the_plugins_own_jars(tmp_path: Path) -> None:
     own, shared = sea(tmp_path / "waters" / "sea.jar"), jar(tmp_path / "shared" / "driver.jar")
-    found = java_folders.described(tmp_path / "waters", [tmp_path / "shared"])
-    assert found is not None
-    assert (found.jars, found.libraries) == ((own,), (shared,))
-    assert found != java_folders.described(tmp_path / "waters")
+    result = java_folders.described(tmp_path / "waters", [tmp_path / "shared"])
+    assert result is not None
+    assert (result.jars, result.libraries) == ((own,), (shared,))
+    assert result != java_folders.described(tmp_path / "waters")
 
 
 def test_a_jar_that_is_none_is_broken_and_hides_no_other(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_jar_that_is_none_is_broken_and_hides_no_other(tmp_path: Path) -> None
     (path / "torn.jar").write_bytes(b"PK\x03\x04 and no more")
     catalog = scan(str(path))
     assert [dict(plugin.classes) for plugin in catalog.plugins] == [{SEA: "source"}]
-    assert [one.path.name for one in catalog.broken] == ["torn.jar"]
+    assert [item.path.name for item in catalog.broken] == ["torn.jar"]
 
 
 def test_a_class_that_keelman_has_too_is_chosen_by_a_name_of_its_own(tmp_path: Path) -> None:
@@ -75,17 +75,17 @@ def test_a_class_that_keelman_has_too_is_chosen_by_a_name_of_its_own(tmp_path: P
     catalog = scan(str(tmp_path / "plugins"))
     assert catalog.find(OURS) is None
     assert catalog.find("FileStreamSource") is None
-    found = catalog.find(f"java:{OURS}")
-    assert found is not None
-    assert found[1] == f"java:{OURS}"
+    actual_catalog = catalog.find(f"java:{OURS}")
+    assert actual_catalog is not None
+    assert actual_catalog[1] == f"java:{OURS}"
 
 
 def test_connectors_can_name_the_steps_of_other_folders(tmp_path: Path) -> None:
     path = tmp_path / "plugins"
     sea(path / "waters" / "sea.jar")
     jar(path / "steps" / "steps-2.jar", class_bytes("com/acme/Stamp", interfaces=[TRANSFORMATION]))
-    found = {plugin.name: plugin for plugin in scan(str(path)).plugins}
-    waters, steps = found["waters"], found["steps"]
+    plugins = {plugin.name: plugin for plugin in scan(str(path)).plugins}
+    waters, steps = plugins["waters"], plugins["steps"]
     assert waters.java is not None
     assert (waters.java.others, dict(steps.classes)) == ((steps.folder,), {})
     assert java_folders.read(waters.folder) == waters.java

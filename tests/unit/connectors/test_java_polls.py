@@ -18,7 +18,7 @@ def _without_java(monkeypatch: pytest.MonkeyPatch) -> None:
         return (
             polls[0]
             if len(polls) == 1
-            else Poll([n for one in polls for n in one.records], sum(one.count for one in polls))
+            else Poll([n for poll in polls for n in poll.records], sum(poll.count for poll in polls))
         )
 
     monkeypatch.setattr(poll_thread, "_together", together)
@@ -26,10 +26,10 @@ def _without_java(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def thread_with(polls: list[Poll], transactions: Any) -> PollThread:
     """One that has polled these, and polls nothing more."""
-    made: Any = PollThread.__new__(PollThread)
-    made._changed, made._error, made._wanted = threading.Condition(), None, False
-    made._polls, made._queued, made._transactions = deque(polls), sum(one.count for one in polls), transactions
-    return made
+    thread: Any = PollThread.__new__(PollThread)
+    thread._changed, thread._error, thread._wanted = threading.Condition(), None, False
+    thread._polls, thread._queued, thread._transactions = deque(polls), sum(poll.count for poll in polls), transactions
+    return thread
 
 
 def test_polls_that_wait_are_taken_as_one() -> None:

@@ -48,8 +48,8 @@ def test_a_java_class_beside_a_connector_of_ours_is_legal(key: str, more: dict[s
 def test_it_is_refused_where_spark_reads(key: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FileStreamSource, "reads_data_sets", True)
     config = {**FILE, **more}
-    (found,) = problems(validate(config, WORKER), config)
-    assert found.message == (
+    (result,) = problems(validate(config, WORKER), config)
+    assert result.message == (
         f"Invalid value {more[key]} for configuration {key}: Class {registry.full_name(more[key])} of a Java plugin is "
         "not for connectors whose records Spark reads or writes: expected a class that comes with keelman"
     )
@@ -57,8 +57,8 @@ def test_it_is_refused_where_spark_reads(key: str, more: dict[str, str], monkeyp
 
 def test_headers_are_converted_by_ours() -> None:
     config = {**FILE, "header.converter": "acme.Heads"}
-    (found,) = problems(validate(config, WORKER), config)
-    assert found.message == (
+    (result,) = problems(validate(config, WORKER), config)
+    assert result.message == (
         "Invalid value acme.Heads for configuration header.converter: Class acme.Heads of a Java plugin is not for "
         "headers, unless the connector is Java's: expected a class that comes with keelman"
     )
@@ -80,7 +80,7 @@ KEY = "transforms.a.plugin.version"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("expected", "text"),
     [
         (None, "newest"),
         ("latest", "newest"),
@@ -90,12 +90,12 @@ KEY = "transforms.a.plugin.version"
         ("(,2.0)", "old"),
     ],
 )
-def test_the_latest_version_that_fits_is_loaded(wanted: str | None, found: str) -> None:
-    assert fitting("acme.Unwrap", VERSIONS, wanted, KEY) == found
+def test_the_latest_version_that_fits_is_loaded(expected: str | None, text: str) -> None:
+    assert fitting("acme.Unwrap", VERSIONS, expected, KEY) == text
 
 
 @pytest.mark.parametrize(
-    ("wanted", "why"),
+    ("expected", "reason"),
     [
         (
             "[3,)",
@@ -104,10 +104,10 @@ def test_the_latest_version_that_fits_is_loaded(wanted: str | None, found: str) 
         ("[3", "Unbounded range: [3"),
     ],
 )
-def test_a_version_that_there_is_not_is_named_with_its_key(wanted: str, why: str) -> None:
+def test_a_version_that_there_is_not_is_named_with_its_key(expected: str, reason: str) -> None:
     with pytest.raises(ConfigValueError) as refused:
-        fitting("acme.Unwrap", VERSIONS, wanted, KEY)
-    assert str(refused.value) == f"Invalid value {wanted} for configuration {KEY}: {why}"
+        fitting("acme.Unwrap", VERSIONS, expected, KEY)
+    assert str(refused.value) == f"Invalid value {expected} for configuration {KEY}: {reason}"
 
 
 def keys(name: str) -> ConfigDef:
@@ -116,14 +116,14 @@ def keys(name: str) -> ConfigDef:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "key"), [({}, "new"), ({"plugin.version": "1"}, "old"), ({"plugin.version": "(,2)"}, "old")]
+    ("expected", "key"), [({}, "new"), ({"plugin.version": "1"}, "old"), ({"plugin.version": "(,2)"}, "old")]
 )
-def test_the_keys_of_a_transform_are_those_of_the_version_that_is_asked_for(wanted: dict[str, str], key: str) -> None:
+def test_the_keys_of_a_transform_are_those_of_the_version_that_is_asked_for(expected: dict[str, str], key: str) -> None:
     registry.add_steps(
         registry.PluginStep("acme.Unwrap", PluginType.TRANSFORMATION, version, partial(keys, name))
         for version, name in (("1", "old"), ("2", "new"))
     )
     config = {**FILE, "transforms": "a", "transforms.a.type": "acme.Unwrap"}
-    config |= {f"transforms.a.{name}": value for name, value in wanted.items()}
-    names = {one["value"]["name"] for one in validate(config, WORKER)["configs"]}
+    config |= {f"transforms.a.{name}": value for name, value in expected.items()}
+    names = {config["value"]["name"] for config in validate(config, WORKER)["configs"]}
     assert {"transforms.a.old", "transforms.a.new"} & names == {f"transforms.a.{key}"}

@@ -53,51 +53,51 @@ class Asked:
 
 
 def test_those_who_wait_share_the_next_answer_and_nobody_gets_one_from_before() -> None:
-    asked = Asked()
+    request = Asked()
     with ThreadPoolExecutor(9) as pool:
-        first = pool.submit(asked.call)
-        until(lambda: asked.times == 1)
-        others = [pool.submit(asked.call) for _ in range(8)]
-        until(lambda: asked.waiting == 9)
-        asked.go.release(2)
+        first = pool.submit(request.call)
+        until(lambda: request.times == 1)
+        others = [pool.submit(request.call) for _ in range(8)]
+        until(lambda: request.waiting == 9)
+        request.go.release(2)
         assert first.result() == 1
-        assert {one.result() for one in others} == {2}, "asked after the first question was put"
-        asked.go.release()
-        assert pool.submit(asked.call).result() == 3
+        assert {other.result() for other in others} == {2}, "asked after the first question was put"
+        request.go.release()
+        assert pool.submit(request.call).result() == 3
 
 
 def test_a_question_that_fails_fails_all_who_wait_and_the_next_asks_anew() -> None:
-    asked = Asked()
-    asked.fails = True
+    request = Asked()
+    request.fails = True
     with ThreadPoolExecutor(4) as pool:
-        first = pool.submit(asked.call)
-        until(lambda: asked.times == 1)
-        others = [pool.submit(asked.call) for _ in range(3)]
+        first = pool.submit(request.call)
+        until(lambda: request.times == 1)
+        others = [pool.submit(request.call) for _ in range(3)]
         with pytest.raises(KafkaException, match="_TIMED_OUT"):
-            asked.call(0.01)
-        until(lambda: asked.waiting == 5)
-        asked.go.release()
-        for one in (first, *others):
+            request.call(0.01)
+        until(lambda: request.waiting == 5)
+        request.go.release()
+        for other in (first, *others):
             with pytest.raises(KafkaException, match="_TRANSPORT"):
-                one.result()
-    assert asked.times == 1
-    asked.fails = False
-    asked.go.release()
-    assert asked.call() == 2
+                other.result()
+    assert request.times == 1
+    request.fails = False
+    request.go.release()
+    assert request.call() == 2
 
 
 def test_the_same_settings_have_the_same_client_and_the_longest_unused_goes() -> None:
     clusters = Clusters(most=2)
-    one = clusters.at(NOWHERE)
-    assert clusters.at(dict(reversed(NOWHERE.items()))) is one
+    item = clusters.at(NOWHERE)
+    assert clusters.at(dict(reversed(NOWHERE.items()))) is item
     clusters.at({**NOWHERE, "client.id": "b"})
-    assert clusters.at(NOWHERE) is one
+    assert clusters.at(NOWHERE) is item
     clusters.at({**NOWHERE, "client.id": "c"})
     assert len(clusters) == 2
-    assert clusters.at(NOWHERE) is one
+    assert clusters.at(NOWHERE) is item
     clusters.at({**NOWHERE, "client.id": "d"})
     clusters.at({**NOWHERE, "client.id": "e"})
-    assert clusters.at(NOWHERE) is not one
+    assert clusters.at(NOWHERE) is not item
     mine = {**NOWHERE, "error_cb": print}
     assert clusters.at(mine) is not clusters.at(mine)
     assert len(clusters) == 2
@@ -124,11 +124,11 @@ def test_a_child_has_no_clients_of_its_parent() -> None:
 
 
 def test_names_of_all_who_wait_are_asked_for_at_once_and_each_gets_its_own() -> None:
-    asked: list[list[str]] = []
+    requests: list[list[str]] = []
     begun, go = threading.Event(), threading.Event()
 
     def ask(names: Sequence[str], _seconds: float) -> dict[str, str]:
-        asked.append(list(names))
+        requests.append(list(names))
         begun.set()
         assert go.wait(30)
         return {name: f"of {name}" for name in names if name != "gone"}
@@ -141,11 +141,11 @@ def test_names_of_all_who_wait_are_asked_for_at_once_and_each_gets_its_own() -> 
         until(lambda: question._names == {"b", "c", "d"})
         go.set()
         assert first.result()["a"] == "of a"
-        assert [one.result()[name] for one, name in zip(others, "bcd", strict=True)] == ["of b", "of c", "of d"]
-    assert asked[:2] == [["a"], ["b", "c", "d"]]
+        assert [other.result()[name] for other, name in zip(others, "bcd", strict=True)] == ["of b", "of c", "of d"]
+    assert requests[:2] == [["a"], ["b", "c", "d"]]
     question._names.clear()
     assert question.answer(["a"], 30.0)["a"] == "of a"
-    assert asked[-1] == ["a"], "never an answer of before"
+    assert requests[-1] == ["a"], "never an answer of before"
 
 
 def test_topics_are_chosen_once_while_there_are_no_other_ones() -> None:

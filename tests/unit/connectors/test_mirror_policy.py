@@ -8,8 +8,8 @@ from keelman.connectors.mirror.policy import IDENTITY_POLICY, IdentityPolicy, Re
 
 
 def choice(**keys: str) -> TopicChoice:
-    given = {key.replace("__", "-").replace("_", "."): value for key, value in keys.items()}
-    return TopicChoice(source_keys().parse({"source.cluster.alias": "a", "target.cluster.alias": "b", **given}))
+    values = {key.replace("__", "-").replace("_", "."): value for key, value in keys.items()}
+    return TopicChoice(source_keys().parse({"source.cluster.alias": "a", "target.cluster.alias": "b", **values}))
 
 
 def test_default_policy_names_copies_after_their_cluster() -> None:
@@ -85,8 +85,8 @@ def test_default_excludes() -> None:
 def test_a_pattern_that_is_none_is_refused_with_its_key() -> None:
     with pytest.raises(ValueError, match="orders"):
         matcher(["orders("])
-    found = source_keys().validate({"source.cluster.alias": "a", "topics": "orders("})
-    assert [value.name for value in found.values() if value.errors] == ["topics"]
+    answer = source_keys().validate({"source.cluster.alias": "a", "topics": "orders("})
+    assert [value.name for value in answer.values() if value.errors] == ["topics"]
 
 
 def test_a_policy_that_we_do_not_have_is_refused() -> None:

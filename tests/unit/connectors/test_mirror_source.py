@@ -29,10 +29,10 @@ CONFIG = {
 
 
 def test_partitions_are_dealt_out_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = [
+    topic_partitions = [
         TopicPartition(topic, number) for topic, count in (("t0", 8), ("t1", 2), ("t2", 2)) for number in range(count)
     ]
-    monkeypatch.setattr(MirrorTopics, "partitions", lambda _self: found)
+    monkeypatch.setattr(MirrorTopics, "partitions", lambda _self: topic_partitions)
     tasks = MirrorSource.task_configs(CONFIG, 3)
     assert [task[ASSIGNED] for task in tasks] == [
         "t0-0,t0-3,t0-6,t1-1",
@@ -40,9 +40,9 @@ def test_partitions_are_dealt_out_one_by_one(monkeypatch: pytest.MonkeyPatch) ->
         "t0-2,t0-5,t1-0,t2-1",
     ]
     assert [task["task.index"] for task in tasks] == ["0", "1", "2"]
-    assert len(MirrorSource.task_configs(CONFIG, 50)) == len(found)
+    assert len(MirrorSource.task_configs(CONFIG, 50)) == len(topic_partitions)
     assert MirrorSource.task_configs({**CONFIG, "enabled": "false"}, 3) == []
-    found.clear()
+    topic_partitions.clear()
     assert MirrorSource.task_configs(CONFIG, 3) == []
 
 
@@ -59,20 +59,20 @@ def test_an_offset_that_is_no_number_fails_the_task() -> None:
 
 
 def test_a_task_rests_behind_its_last_records_and_where_it_would_begin() -> None:
-    task, known = {**CONFIG, ASSIGNED: "t-0,t-1"}, {0: 6}
+    task, present = {**CONFIG, ASSIGNED: "t-0,t-1"}, {0: 6}
 
     def offset(partition: Mapping[str, Any]) -> dict[str, Any] | None:
-        found = known.get(partition["partition"])
-        return None if found is None else {"offset": found}
+        result = present.get(partition["partition"])
+        return None if result is None else {"offset": result}
 
     watch = MirrorSource.resting(task, offset)
     assert isinstance(watch, TopicWatch)
     assert watch.positions == {TopicPartition("t", 0): 7, TopicPartition("t", 1): 0}
     assert watch.properties == reader_properties(task)
     assert MirrorSource.resting({**task, "source.consumer.auto.offset.reset": "latest"}, offset) is None
-    known[1] = 0
+    present[1] = 0
     assert MirrorSource.resting({**task, "source.consumer.auto.offset.reset": "latest"}, offset) is not None
-    known.clear()
+    present.clear()
     assert MirrorSource.resting(task, offset) is None, "it has never copied anything"
 
 
@@ -141,11 +141,11 @@ def test_without_a_refresh_of_topics_those_of_the_tasks_alone_are_tended(monkeyp
     tasks = [{**CONFIG, ASSIGNED: "t0-0,t1-1"}, {**CONFIG, ASSIGNED: "t0-1,us-west.t-0"}]
     assert MirrorSource.tend_again(CONFIG, tasks) is False
     assert tended == [], "it is asked as at first"
-    kept = {**CONFIG, "refresh.topics.enabled": "false"}
-    assert MirrorSource.tend_again(kept, tasks) is True
-    assert MirrorSource.tend_again(kept, []) is True
+    stored = {**CONFIG, "refresh.topics.enabled": "false"}
+    assert MirrorSource.tend_again(stored, tasks) is True
+    assert MirrorSource.tend_again(stored, []) is True
     assert tended == [{"t0", "t1", "us-west.t"}, set()]
-    MirrorSource.tend(kept)
+    MirrorSource.tend(stored)
     assert tended[2:] == [None], "as it begins it takes up all that there is"
 
 

@@ -31,8 +31,8 @@ def test_a_host_that_nobody_hears_ends_without_a_word() -> None:
 
 def test_a_replay_takes_the_steps_of_the_class_that_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "replay", lambda request, steps: {"request": request, "steps": steps})
-    found = host.replay(FileStreamSource, {"name": "in"})
-    assert found == {"request": {"name": "in"}, "steps": FileStreamSource.open_steps}
+    actual_replay = host.replay(FileStreamSource, {"name": "in"})
+    assert actual_replay == {"request": {"name": "in"}, "steps": FileStreamSource.open_steps}
 
 
 PLUGIN = """
@@ -75,18 +75,18 @@ async def test_what_is_logged_in_a_host_has_the_form_of_its_workers_log(
     (plugin,) = scan(str(tmp_path)).plugins
     process = PluginProcess(plugin.folder, memory_bytes=1 << 30)
     await process.start()
-    asked = {"id": 1, "method": "task_configs", "class": "com.acme.TalksSourceConnector", "max_tasks": 1}
-    answer = await process.ask({**asked, "config": {"name": "in"}})
+    request = {"id": 1, "method": "task_configs", "class": "com.acme.TalksSourceConnector", "max_tasks": 1}
+    answer = await process.ask({**request, "config": {"name": "in"}})
     assert answer == {"id": 1, "result": [{"name": "in"}]}
     printed: list[str] = []
 
     def line() -> str | None:  # which comes through the output's brake, in its own time
         printed.append(capfd.readouterr().err)
-        return next((one for one in "".join(printed).splitlines() if "asked" in one and one.endswith("}")), None)
+        return next((line for line in "".join(printed).splitlines() if "asked" in line and line.endswith("}")), None)
 
-    found = json.loads(await eventually(line, seconds=20))
+    tree = json.loads(await eventually(line, seconds=20))
     await process.close()
-    assert (found["event"], found["connector"], found["service"]) == ("asked", "in", "plugin-host")
+    assert (tree["event"], tree["connector"], tree["service"]) == ("asked", "in", "plugin-host")
 
 
 def test_a_message_of_several_lines_is_one_in_the_log() -> None:

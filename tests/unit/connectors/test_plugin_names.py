@@ -16,7 +16,7 @@ from keelman.connectors import shipped
 from keelman.connectors.registry import PluginRegistry
 
 NAMES = sorted(
-    {name for one in shipped.ALL for name in (one.class_name, *aliases(one.class_name, one.kind))}
+    {name for item in shipped.ALL for name in (item.class_name, *aliases(item.class_name, item.kind))}
     | {name.replace("org.apache.kafka.connect.transforms.", "") for name in TRANSFORMS}
     | {"InsertField", "", "NoSuch", " Filter\t", " Json "}
 )
@@ -41,8 +41,8 @@ def run(kind: PluginType, name: str) -> None:
 def test_what_validation_accepts_is_what_runs(kind: PluginType) -> None:
     registry, accepted, runs = PluginRegistry(), set(), set()
     for name in NAMES:
-        found = registry.find(name)
-        if found is not None and registry.is_a(found, kind):
+        actual_registry = registry.find(name)
+        if actual_registry is not None and registry.is_a(actual_registry, kind):
             accepted.add(name)
         try:
             run(kind, name)
@@ -56,14 +56,14 @@ def test_what_validation_accepts_is_what_runs(kind: PluginType) -> None:
 
 def test_the_table_is_what_the_code_has() -> None:
     table: dict[PluginType, dict[str, object]] = {kind: {} for kind in PluginType}
-    for one in shipped.ALL:
-        table[one.kind][one.class_name] = getattr(importlib.import_module(one.module), one.attribute)
-    assert table[PluginType.TRANSFORMATION] == {name: made.func for name, made in TRANSFORMS.items()}  # type: ignore[attr-defined]
+    for item in shipped.ALL:
+        table[item.kind][item.class_name] = getattr(importlib.import_module(item.module), item.attribute)
+    assert table[PluginType.TRANSFORMATION] == {name: value.func for name, value in TRANSFORMS.items()}  # type: ignore[attr-defined]
     assert table[PluginType.PREDICATE] == PREDICATES
     for kind in (PluginType.CONVERTER, PluginType.HEADER_CONVERTER):
-        assert table[kind] == {name: one for name, one in CONVERTERS.items() if kind in one.kinds}
+        assert table[kind] == {name: value for name, value in CONVERTERS.items() if kind in value.kinds}
     connectors = {**table[PluginType.SINK], **table[PluginType.SOURCE]}
-    assert {name: one.names[0] for name, one in connectors.items()} == {name: name for name in connectors}  # type: ignore[attr-defined]
+    assert {name: connector.names[0] for name, connector in connectors.items()} == {name: name for name in connectors}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("role", ["key", "value", "header"])

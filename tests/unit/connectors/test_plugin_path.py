@@ -39,15 +39,15 @@ def test_a_wheel_is_found_unpacked_once_and_not_imported(tmp_path: Path, cache: 
     assert (plugin.folder / "acme_helper.py").read_text() == "FORECAST = 'rain'\n"
     assert not (plugin.folder / "acme").exists()
     assert "acme_weather" not in sys.modules
-    made = (plugin.folder / "acme_helper.py").stat().st_ino
+    result = (plugin.folder / "acme_helper.py").stat().st_ino
     assert scan(str(tmp_path / "plugins")).plugins == [plugin]
-    assert (plugin.folder / "acme_helper.py").stat().st_ino == made
+    assert (plugin.folder / "acme_helper.py").stat().st_ino == result
     path.unlink()
     wheel(tmp_path / "plugins", more={"acme_weather/new.py": ""})
     (changed,) = scan(str(tmp_path / "plugins")).plugins
     assert changed.folder != plugin.folder
-    kept = {p.name for p in cache.iterdir() if not p.name.startswith("java-")}
-    assert kept == {plugin.folder.name, changed.folder.name}
+    names = {p.name for p in cache.iterdir() if not p.name.startswith("java-")}
+    assert names == {plugin.folder.name, changed.folder.name}
 
 
 def test_names_and_versions(tmp_path: Path) -> None:
@@ -56,9 +56,9 @@ def test_names_and_versions(tmp_path: Path) -> None:
     catalog = scan(str(tmp_path / "plugins"))
     assert len(catalog.plugins) == 3
     for name in (FULL, "WeatherSourceConnector", "WeatherSource", f" {FULL} "):
-        found = catalog.find(name)
-        assert found is not None
-        assert (found[0].version, found[1]) == ("1.10.0", FULL)
+        actual_catalog = catalog.find(name)
+        assert actual_catalog is not None
+        assert (actual_catalog[0].version, actual_catalog[1]) == ("1.10.0", FULL)
     assert catalog.find("Weather") is None
     assert scan("").plugins == []
 
@@ -141,10 +141,10 @@ def test_two_at_once_unpack_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = wheel(tmp_path)
     real = wheels._unpack
 
-    def overtaken(one: Path, folder: Path) -> None:
+    def overtaken(single_path: Path, folder: Path) -> None:
         monkeypatch.setattr(wheels, "_unpack", real)
         unpacked([path])
-        real(one, folder)
+        real(single_path, folder)
 
     monkeypatch.setattr(wheels, "_unpack", overtaken)
     folder = unpacked([path])

@@ -40,7 +40,7 @@ def another() -> type[Connector]:
 
 
 @pytest.mark.parametrize(
-    ("class_name", "kind", "found"),
+    ("class_name", "kind", "results"),
     [
         (FILE, PluginType.SOURCE, {"FileStreamSourceConnector", "FileStreamSource"}),
         (JSON, PluginType.CONVERTER, {"JsonConverter", "Json"}),
@@ -51,8 +51,8 @@ def another() -> type[Connector]:
         ("Bare", PluginType.SOURCE, {"Bare"}),
     ],
 )
-def test_aliases_are_made_as_connect_makes_them(class_name: str, kind: PluginType, found: set[str]) -> None:
-    assert aliases(class_name, kind) == found
+def test_aliases_are_made_as_connect_makes_them(class_name: str, kind: PluginType, results: set[str]) -> None:
+    assert aliases(class_name, kind) == results
 
 
 def test_an_alias_of_two_classes_names_neither(another: type[Connector]) -> None:
@@ -68,21 +68,21 @@ def test_a_third_partys_version_is_told_and_checked(another: type[Connector]) ->
     assert PluginRegistry().versions(another.names[0]) == ["3.1"]
     assert kind_of(another.names[0]) is PluginType.SOURCE
     assert faults({**config, "connector.plugin.version": "[3,4)"}, WORKER) == []
-    one, other = faults({**config, "connector.plugin.version": "[4,)"}, WORKER)
-    assert (one.key, other.key) == ("connector.class", "connector.plugin.version")
-    assert one.message == other.message
-    assert one.message.endswith("not found that matches the version range [4,), available versions: [3.1]")
+    item, other = faults({**config, "connector.plugin.version": "[4,)"}, WORKER)
+    assert (item.key, other.key) == ("connector.class", "connector.plugin.version")
+    assert item.message == other.message
+    assert item.message.endswith("not found that matches the version range [4,), available versions: [3.1]")
 
 
 def test_the_wanted_one_of_several_versions_is_used() -> None:
-    made = [
+    types = [
         type("Acme", (FileStreamSource,), {"names": ("com.acme.AcmeSource",), "version": version})
         for version in ("2.1", "2.0", "1.9")
     ]
-    registry.add("com.acme.AcmeSource", *(partial(lambda one: one, one) for one in made))
-    wanted = {None: 0, "latest": 0, "[1,2.0]": 1, "1.9": 2, "(,2)": 2}
-    found = {version: made.index(find_connector("AcmeSource", version)) for version in wanted}
-    assert found == wanted
+    registry.add("com.acme.AcmeSource", *(partial(lambda value: value, single_type) for single_type in types))
+    expected = {None: 0, "latest": 0, "[1,2.0]": 1, "1.9": 2, "(,2)": 2}
+    indexes = {version: types.index(find_connector("AcmeSource", version)) for version in expected}
+    assert indexes == expected
     unfit = "Plugin com.acme.AcmeSource not found that matches the version range [3,3], available versions: "
     for version, text in (("3", f"{unfit}[2.1, 2.0, 1.9]"), ("[3", "Unbounded range: [3")):
         with pytest.raises(NotFound) as caught:
@@ -90,7 +90,9 @@ def test_the_wanted_one_of_several_versions_is_used() -> None:
         assert caught.value.message == text
     config = {"name": "n", "connector.class": "AcmeSource", "topic": "t", "connector.plugin.version": "2.0"}
     answer = validate(config, WORKER)
-    (value,) = (one["value"] for one in answer["configs"] if one["value"]["name"] == "connector.plugin.version")
+    (value,) = (
+        config["value"] for config in answer["configs"] if config["value"]["name"] == "connector.plugin.version"
+    )
     assert (answer["error_count"], value["value"]) == (0, "2.0")
     assert value["recommended_values"] == ["2.1", "2.0", "1.9"]
 
@@ -101,9 +103,9 @@ def test_names_are_trimmed_and_unknown_ones_unknown() -> None:
 
 
 def test_kinds_stand_one_after_the_other() -> None:
-    kinds = [list(PluginType).index(one.kind) for one in listed(*PluginType)]
+    kinds = [list(PluginType).index(item.kind) for item in listed(*PluginType)]
     assert all(before <= after for before, after in pairwise(kinds))
-    classes = [one.class_name for one in listed(PluginType.SOURCE)]
+    classes = [item.class_name for item in listed(PluginType.SOURCE)]
     assert classes == sorted(classes)
     assert not [name for name in classes if "Mock" in name or "Verifiable" in name]
 

@@ -12,8 +12,8 @@ OFF = {"exactly.once.source.support": "disabled"}
 
 def said(config: dict[str, str], worker: dict[str, str] | None = None) -> list[tuple[str, str]]:
     whole = {**BASE, **config}
-    found = problems(validate(whole, {**CONVERTERS, **(worker or {})}), whole)
-    return [(error.key, error.message) for error in found]
+    actual_problems = problems(validate(whole, {**CONVERTERS, **(worker or {})}), whole)
+    return [(error.key, error.message) for error in actual_problems]
 
 
 @pytest.mark.parametrize(

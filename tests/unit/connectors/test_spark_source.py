@@ -22,21 +22,21 @@ NORMAL = {"format": "parquet", "path": "/in"}
 
 
 def offsets(progress: Mapping[int, Mapping[str, Any]], done: Mapping[str, Any] | None = None) -> CommittedOffsets:
-    known = CommittedOffsets("c")
+    present_offsets = CommittedOffsets("c")
     for part, at in progress.items():
-        known.note({**NORMAL, "part": part}, at)
+        present_offsets.note({**NORMAL, "part": part}, at)
     if done is not None:
-        known.note(NORMAL, done)
-    return known
+        present_offsets.note(NORMAL, done)
+    return present_offsets
 
 
-def split(known: CommittedOffsets, config: Mapping[str, str] = TOLD) -> list[dict[str, str]]:
-    return SparkSource.split(config, known.offset, slots=2, least=0)
+def split(present_offsets: CommittedOffsets, config: Mapping[str, str] = TOLD) -> list[dict[str, str]]:
+    return SparkSource.split(config, present_offsets.offset, slots=2, least=0)
 
 
 def test_every_part_that_is_not_done_is_read() -> None:
-    known = offsets({0: {"rows": 5, "split": "now"}, 1: {"rows": 9, "split": "now", "done": True}})
-    assert split(known) == [{BEGUN: "true"}, {PART: "0", SPLIT: "now"}, {PART: "2", SPLIT: "now"}]
+    present_offsets = offsets({0: {"rows": 5, "split": "now"}, 1: {"rows": 9, "split": "now", "done": True}})
+    assert split(present_offsets) == [{BEGUN: "true"}, {PART: "0", SPLIT: "now"}, {PART: "2", SPLIT: "now"}]
 
 
 def test_without_an_order_a_part_is_one_transaction() -> None:
@@ -71,9 +71,9 @@ def test_a_reader_that_has_read_all_ends_when_it_is_time_to_read_again() -> None
 
 def test_the_last_transaction_replaces_the_parts_by_the_whole() -> None:
     at = {part: {"rows": part + 1, "split": "now", "done": True} for part in range(3)}
-    known = offsets(at)
-    assert split(known) == []
-    batch = SparkSource.open_reader(TOLD, known.offset).read()
+    present_offsets = offsets(at)
+    assert split(present_offsets) == []
+    batch = SparkSource.open_reader(TOLD, present_offsets.offset).read()
     assert batch is not None
     (normal, whole), *parts = batch.offsets
     assert normal == NORMAL
@@ -83,7 +83,7 @@ def test_the_last_transaction_replaces_the_parts_by_the_whole() -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "progress", "why"),
+    ("config", "progress", "reason"),
     [
         ({**CONFIG, PROBLEM: "no such path"}, {}, "no such path"),
         (TOLD, {1: {"rows": 1, "split": "before"}}, "has changed after 1 of its parts"),
@@ -91,8 +91,8 @@ def test_the_last_transaction_replaces_the_parts_by_the_whole() -> None:
         ({**TOLD, PARTS: str(MAX_PARTS + 1)}, {}, "maxPartitionBytes"),
     ],
 )
-def test_what_cannot_be_read_to_its_end_is_said(config: dict[str, str], progress: Any, why: str) -> None:
-    with pytest.raises(ConnectError, match=why):
+def test_what_cannot_be_read_to_its_end_is_said(config: dict[str, str], progress: Any, reason: str) -> None:
+    with pytest.raises(ConnectError, match=reason):
         split(offsets(progress), config)
 
 
@@ -107,7 +107,7 @@ def faults(more: dict[str, str], worker: dict[str, str]) -> list[ConfigError]:
 
 
 @pytest.mark.parametrize(
-    ("key", "legal", "wrong", "why"),
+    ("key", "legal", "wrong", "reason"),
     [
         ("spark.packages", "g.h:a_2.13:1.0, g:b:2", "g.h:a", "'g.h:a' is not group:artifact:version"),
         ("spark.packages", "", "g:a:1 --x", "'g:a:1 --x' is not group:artifact:version"),
@@ -115,12 +115,12 @@ def faults(more: dict[str, str], worker: dict[str, str]) -> list[ConfigError]:
     ],
 )
 def test_what_is_wrong_with_jars_and_classes_is_told_before_anything_starts(
-    key: str, legal: str, wrong: str, why: str
+    key: str, legal: str, wrong: str, reason: str
 ) -> None:
     worker = {f"{role}.converter": "StringConverter" for role in ("key", "value")}
     assert faults({key: legal}, worker) == []
     (error,) = faults({key: wrong}, worker)
-    assert error.message == f"Invalid value {wrong} for configuration {key}: {why}"
+    assert error.message == f"Invalid value {wrong} for configuration {key}: {reason}"
 
 
 def test_a_worker_without_exactly_once_is_refused() -> None:
@@ -133,8 +133,8 @@ def test_a_worker_without_exactly_once_is_refused() -> None:
 
 def part(batches: Iterable[Any], read: int = 0, **more: str) -> Reader:
     part_rows.offer_rows(batches)
-    known = offsets({1: {"rows": read, "split": "now"}} if read else {})
-    return SparkSource.open_reader({**TOLD, PART: "1", **more}, known.offset)
+    present_offsets = offsets({1: {"rows": read, "split": "now"}} if read else {})
+    return SparkSource.open_reader({**TOLD, PART: "1", **more}, present_offsets.offset)
 
 
 def rows(**columns: list[Any]) -> Any:
@@ -142,20 +142,20 @@ def rows(**columns: list[Any]) -> Any:
 
 
 def read_all(reader: Reader) -> list[SourceBatch]:
-    found = []
+    results = []
     while not reader.finished():
         batch = reader.read()
         if batch is not None:
-            found.append(batch)
+            results.append(batch)
             reader.committed()
-    return found
+    return results
 
 
 def test_rows_that_are_committed_are_passed_over() -> None:
     batches = [rows(value=[b"0", b"1"]), rows(value=[b"2"]), rows(value=[b"3", b"4"])]
-    found = read_all(part(batches, read=4))
-    assert [batch.values.values for batch in found] == [[b"4"], []]
-    assert [batch.offsets[0][1] for batch in found] == [
+    result = read_all(part(batches, read=4))
+    assert [batch.values.values for batch in result] == [[b"4"], []]
+    assert [batch.offsets[0][1] for batch in result] == [
         {"rows": 5, "split": "now"},
         {"rows": 5, "split": "now", "done": True},
     ]
@@ -163,14 +163,18 @@ def test_rows_that_are_committed_are_passed_over() -> None:
 
 def test_rows_of_several_topics_keep_their_order_and_exact_offsets() -> None:
     batch = rows(value=[b"0", b"1", b"2", b"3"], topic=["a", "a", None, "a"], key=[b"k", None, None, None])
-    found = read_all(part([batch]))
-    assert [(one.topic, one.values.values) for one in found[:-1]] == [("a", [b"0", b"1"]), ("t", [b"2"]), ("a", [b"3"])]
-    assert [one.offsets[0][1]["rows"] for one in found] == [2, 3, 4, 4]  # type: ignore[index]
+    result = read_all(part([batch]))
+    assert [(entry.topic, entry.values.values) for entry in result[:-1]] == [
+        ("a", [b"0", b"1"]),
+        ("t", [b"2"]),
+        ("a", [b"3"]),
+    ]
+    assert [item.offsets[0][1]["rows"] for item in result] == [2, 3, 4, 4]  # type: ignore[index]
 
 
 def test_only_the_end_of_a_part_without_order_commits() -> None:
-    found = read_all(part([rows(value=[b"0"]), rows(value=[b"1"])], **{"spark.ordered": "false"}))
-    assert [(one.boundary, len(one.offsets)) for one in found] == [(None, 0), (None, 0), ("commit", 1)]
+    result = read_all(part([rows(value=[b"0"]), rows(value=[b"1"])], **{"spark.ordered": "false"}))
+    assert [(item.boundary, len(item.offsets)) for item in result] == [(None, 0), (None, 0), ("commit", 1)]
 
 
 def test_a_part_that_has_become_shorter_is_not_taken_for_done() -> None:

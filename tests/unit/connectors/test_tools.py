@@ -47,9 +47,9 @@ def test_numbers_go_on_behind_the_committed_one(tmp_path: Path) -> None:
     assert numbers(reader.read()) == [4]
     assert reader.read() is None
     reader.close()
-    found = [(x["name"], x["task"], x["topic"], x["seqno"], x.get("committed")) for x in lines(tmp_path / "lines")]
+    results = [(x["name"], x["task"], x["topic"], x["seqno"], x.get("committed")) for x in lines(tmp_path / "lines")]
     told = [(2, None), (3, None), (2, True), (3, True), (4, None)]
-    assert found == [("v", 3, "t", seqno, committed) for seqno, committed in told]
+    assert results == [("v", 3, "t", seqno, committed) for seqno, committed in told]
     with pytest.raises(ConnectError, match="seqno"):
         opened(VerifiableSource, {}, {"position": 1})
 
@@ -76,14 +76,14 @@ def test_transactions_end_at_the_same_numbers_wherever_it_begins(tmp_path: Path)
     }
     for start in (0, 6):
         reader = opened(VerifiableSource, config, {"seqno": start - 1} if start else None)
-        kept: list[int] = []
+        remaining: list[int] = []
         last: str | None = None
         while (batch := reader.read()) is not None:
             last = batch.boundary
-            kept += numbers(batch) if last != "abort" else []
+            remaining += numbers(batch) if last != "abort" else []
             if last == "commit":
                 reader.committed()
-        assert kept == [n for n in range(18) if not 8 <= n < 12 and n >= start]
+        assert remaining == [n for n in range(18) if not 8 <= n < 12 and n >= start]
         assert last is None
         reader.close()
     committed = [x["seqno"] for x in lines(tmp_path / "lines") if x.get("committed")]
@@ -107,8 +107,8 @@ def test_the_sink_tells_what_the_source_wrote(tmp_path: Path) -> None:
     writer.commit({}, clean=True)
     writer.commit({}, clean=True)
     writer.close()
-    found = lines(tmp_path / "out")
-    assert [(x["task"], x["seqno"]["seqno"], x["offset"], x.get("flushed")) for x in found] == [
+    actual_lines = lines(tmp_path / "out")
+    assert [(x["task"], x["seqno"]["seqno"], x["offset"], x.get("flushed")) for x in actual_lines] == [
         (0, 0, 7, None),
         (0, 1, 8, None),
         (0, 0, 7, True),

@@ -29,7 +29,7 @@ CASES = {case["name"]: case for case in RECORD["cases"]}
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 THEIRS = "org.apache.kafka.connect."
 COUCHBASE = f"{THEIRS}couchbase.CouchbaseSourceConnector"  # under their package's name, and none of theirs
-KNOWN = {one["class"] for one in asyncio.run(plugins.list_plugins(connectors_only=False))} - {COUCHBASE}
+KNOWN = {entry["class"] for entry in asyncio.run(plugins.list_plugins(connectors_only=False))} - {COUCHBASE}
 OURS = "keelman."
 CONFLUENT = "io.confluent."  # converters that do not come with Kafka Connect
 
@@ -70,13 +70,13 @@ def worker(name: str) -> dict[str, str]:
 async def ours(case: dict[str, Any]) -> tuple[int, Any]:
     """Status and answer of our functions for a recorded request."""
     path, _, query = case["path"].partition("?")
-    asked = {key: values[-1] for key, values in parse_qs(query, keep_blank_values=True).items()}
+    values = {key: values[-1] for key, values in parse_qs(query, keep_blank_values=True).items()}
     parts = path.split("/")
     try:
         if path == "/connector-plugins":
-            return 200, await plugins.list_plugins(connectors_only=asked.get("connectorsOnly", "true") == "true")
+            return 200, await plugins.list_plugins(connectors_only=values.get("connectorsOnly", "true") == "true")
         if case["method"] == "GET":
-            return 200, await plugins.keys_of(parts[2], asked.get("version"))
+            return 200, await plugins.keys_of(parts[2], values.get("version"))
         if case["method"] == "PUT":
             return 200, await plugins.validate_config(parts[2], case["body"], worker(case["worker"]))
         raise created(case)
@@ -112,27 +112,31 @@ def recorded(case: dict[str, Any]) -> Any:
 def of_both(answer: Any) -> Any:
     """What both sides have of an answer."""
     if isinstance(answer, dict) and "configs" in answer:
-        configs = [config_of_both(one) for one in answer["configs"] if not own(one["definition"])]
-        configs = [one for one in configs if shared(one["value"]["name"])]
-        errors = sum(len(one["value"]["errors"]) for one in configs)
-        assert answer["error_count"] == sum(len(one["value"]["errors"]) for one in answer["configs"])
+        configs = [config_of_both(config) for config in answer["configs"] if not own(config["definition"])]
+        configs = [config for config in configs if shared(config["value"]["name"])]
+        errors = sum(len(config["value"]["errors"]) for config in configs)
+        assert answer["error_count"] == sum(len(config["value"]["errors"]) for config in answer["configs"])
         groups = [group for group in answer["groups"] if group not in OWN_GROUPS]
         return {**answer, "error_count": errors, "groups": groups, "configs": configs}
     if isinstance(answer, list):
-        listed = [one for one in answer if "class" not in one or (one["class"] in KNOWN and THEIRS in one["class"])]
-        return [undocumented(one) for one in listed if "name" not in one or (shared(one["name"]) and not own(one))]
+        listed = [
+            entry for entry in answer if "class" not in entry or (entry["class"] in KNOWN and THEIRS in entry["class"])
+        ]
+        return [
+            undocumented(entry) for entry in listed if "name" not in entry or (shared(entry["name"]) and not own(entry))
+        ]
     if isinstance(answer, dict) and answer.get("message"):
         message = answer["message"].partition("available connectors are: ")[0]
         return {**answer, "message": message.replace("org.apache.kafka.connect.errors.ConnectException: ", "")}
     return answer
 
 
-def config_of_both(one: dict[str, Any]) -> dict[str, Any]:
-    value = dict(one["value"])
+def config_of_both(entry: dict[str, Any]) -> dict[str, Any]:
+    value = dict(entry["value"])
     value["errors"] = [text for text in value["errors"] if NULL_POINTER not in text]
-    offered = [one for one in value["recommended_values"] if not one.startswith(CONFLUENT)]
-    value["recommended_values"] = [one for one in offered if THEIRS not in one or one in KNOWN]
-    return {"definition": one["definition"] and undocumented(one["definition"]), "value": value}
+    offered = [value for value in value["recommended_values"] if not value.startswith(CONFLUENT)]
+    value["recommended_values"] = [item for item in offered if THEIRS not in item or item in KNOWN]
+    return {"definition": entry["definition"] and undocumented(entry["definition"]), "value": value}
 
 
 def undocumented(definition: dict[str, Any]) -> dict[str, Any]:
@@ -155,7 +159,7 @@ def named_classes(case: dict[str, Any]) -> Iterator[str]:
     """The plugins of Connect's that an answer is about."""
     answer = recorded(case)
     if isinstance(answer, dict) and "configs" in answer:
-        values = (one["value"] for one in answer["configs"])
+        values = (config["value"] for config in answer["configs"])
         yield from (v["value"] for v in values if v["name"].endswith((".type", ".converter")) and v["value"])
     elif case["method"] == "GET" and case["status"] == 200 and len(case["path"].split("/")) > 2:
         name = case["path"].split("/")[2]
@@ -168,7 +172,10 @@ def different(name: str) -> bool:
 
 def ready(case: dict[str, Any]) -> bool:
     """Whether all plugins that it is about are there."""
-    return all(one in KNOWN or THEIRS not in one or one.endswith("Connector") for one in named_classes(case))
+    return all(
+        named_cls in KNOWN or THEIRS not in named_cls or named_cls.endswith("Connector")
+        for named_cls in named_classes(case)
+    )
 
 
 COMPARED = [name for name, case in CASES.items() if ready(case) and not different(name)]

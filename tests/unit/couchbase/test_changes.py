@@ -28,10 +28,10 @@ def new() -> tuple[BucketCluster, VbucketChanges]:
 
 def pushed(revision: int, *vbuckets: list[int], uuid: str = "") -> bytes:
     """A map as servers push it."""
-    given = {"rev": revision, "name": "travel", "uuid": uuid, "nodeLocator": "vbucket",
+    fields = {"rev": revision, "name": "travel", "uuid": uuid, "nodeLocator": "vbucket",
              "nodesExt": [{"services": {"kv": 11210}}],
              "vBucketServerMap": {"vBucketMap": list(vbuckets)}}  # fmt: skip
-    return json.dumps(given).encode()
+    return json.dumps(fields).encode()
 
 
 def test_a_map_without_vbuckets_replaces_none_that_has_them() -> None:
@@ -61,7 +61,7 @@ async def test_only_the_vbuckets_of_a_connection_that_ends_have_a_problem() -> N
 
 def test_a_bucket_that_was_made_again_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     warned: list[dict[str, Any]] = []
-    log = type("Log", (), {"warning": lambda _, name, **given: warned.append({"name": name, **given})})
+    log = type("Log", (), {"warning": lambda _, name, **value: warned.append({"name": name, **value})})
     monkeypatch.setattr(cluster_module, "_log", log())
     cluster, _ = new()
     for revision, uuid in ((1, "a"), (2, "a"), (3, "b")):
@@ -93,8 +93,8 @@ class Scripted(VbucketChanges):
         connection = type("Asked", (), {"where": "one:11210", "forget": lambda _, number: None})()
         return cast("Connection", connection), Frame(RESPONSE, Opcode.STREAM_REQUEST, 0, status, 0, 0, b"", b"", b"")
 
-    async def _refused(self, connection: Connection, vbucket: Vbucket, answer: Frame, **given: Any) -> None:
-        self.refused_for.append((answer.status, given["seconds"]))
+    async def _refused(self, connection: Connection, vbucket: Vbucket, answer: Frame, **fields: Any) -> None:
+        self.refused_for.append((answer.status, fields["seconds"]))
 
     def _roll_back(self, vbucket: Vbucket, seqno: int) -> None:
         """Nothing was read."""
@@ -167,6 +167,6 @@ async def test_changes_that_a_server_took_back_before_they_were_taken_are_droppe
     changes._roll_back(changes._vbuckets[3], 2)
     assert acknowledged == [10 * (3 + 4 + 5)]
     taken = changes.take(100)
-    assert [one.seqno for one in taken if one.vbucket == 3] == [1, 2]
-    assert [one.seqno for one in taken if one.vbucket == 4] == [1, 2, 3, 4, 5]
+    assert [item.seqno for item in taken if item.vbucket == 3] == [1, 2]
+    assert [item.seqno for item in taken if item.vbucket == 4] == [1, 2, 3, 4, 5]
     assert changes.taken_back == 0

@@ -47,8 +47,8 @@ class Heard:
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
         self.ended.append((vbucket, reason))
 
-    def lost(self, connection: Connection, why: str) -> None:
-        self.losses.append(why)
+    def lost(self, connection: Connection, reason: str) -> None:
+        self.losses.append(reason)
 
 
 async def open_stream() -> tuple[Heard, Connection, Vbucket]:
@@ -73,7 +73,7 @@ def mutation(seqno: int) -> bytes:
 
 async def test_an_unknown_opcode_is_logged_once(monkeypatch: pytest.MonkeyPatch) -> None:
     warned: list[dict[str, Any]] = []
-    log = type("Log", (), {"warning": lambda _, name, **given: warned.append({"name": name, **given})})
+    log = type("Log", (), {"warning": lambda _, name, **value: warned.append({"name": name, **value})})
     monkeypatch.setattr(connection_module, "_log", log())
     heard, connection, _ = await open_stream()
     connection.data_received(encoded(0x77, status=1) * 3 + mutation(1))

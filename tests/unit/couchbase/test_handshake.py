@@ -30,8 +30,8 @@ async def test_a_connection_has_one_name_that_servers_take(connector: str) -> No
     await open_dcp(server, access, [], 1)
     name, hello = server.keys[Opcode.DCP_OPEN], server.keys[Opcode.HELLO]
     assert hello == b"{%b}" % name
-    given = json.loads(hello)
-    assert given["i"] == server.id
-    assert access.agent.startswith(given["a"])
+    tree = json.loads(hello)
+    assert tree["i"] == server.id
+    assert access.agent.startswith(tree["a"])
     assert len(name) <= MAX_NAME_BYTES
     assert name.isascii()

@@ -108,22 +108,22 @@ def mapped(*seeds: str, network: str = "auto", **more: Any) -> Any:
         {"services": {"n1ql": 8093}, "hostname": "10.0.0.9"},
         {"services": {"kv": 11210}},
     ]  # fmt: skip
-    given = {"rev": 3, "name": "b", "nodeLocator": "vbucket", "nodesExt": nodes,
+    fields = {"rev": 3, "name": "b", "nodeLocator": "vbucket", "nodesExt": nodes,
              "vBucketServerMap": {"vBucketMap": [[0, 1], [1, -1]]}, **more}  # fmt: skip
-    return parse_map(json.dumps(given).encode(), NodeAddress("asked", 1), seeds_of(seeds), tls=False, network=network)
+    return parse_map(json.dumps(fields).encode(), NodeAddress("asked", 1), seeds_of(seeds), tls=False, network=network)
 
 
 def test_nodes_without_data_are_not_counted() -> None:
-    found = mapped("10.0.0.1")
-    assert found.active(0) == NodeAddress("10.0.0.1", 11210)
-    assert found.active(1) == NodeAddress("asked", 11210)
-    assert found.copies(1) == [NodeAddress("asked", 11210)]
+    result = mapped("10.0.0.1")
+    assert result.active(0) == NodeAddress("10.0.0.1", 11210)
+    assert result.active(1) == NodeAddress("asked", 11210)
+    assert result.copies(1) == [NodeAddress("asked", 11210)]
 
 
 def test_a_vbucket_that_a_map_does_not_have() -> None:
-    found = mapped("10.0.0.1", vBucketServerMap={"vBucketMap": [[0], []]})
-    assert [found.active(number) for number in (1, 2)] == [None, None]
-    assert [found.copies(number) for number in (1, 2)] == [[], []]
+    result = mapped("10.0.0.1", vBucketServerMap={"vBucketMap": [[0], []]})
+    assert [result.active(number) for number in (1, 2)] == [None, None]
+    assert [result.copies(number) for number in (1, 2)] == [[], []]
 
 
 def test_the_network_is_that_of_a_seed() -> None:

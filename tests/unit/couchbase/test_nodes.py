@@ -16,7 +16,7 @@ from keelman.couchbase.nodes import NodeConnections
 
 async def test_a_node_that_is_away_keeps_no_other_from_telling_the_collections(monkeypatch: pytest.MonkeyPatch) -> None:
     away, here = NodeAddress("away", 11210), NodeAddress("here", 11210)
-    known = CollectionManifest(7, {8: "s"}, {8: Collection("s", "c")})
+    manifest = CollectionManifest(7, {8: "s"}, {8: Collection("s", "c")})
     cluster = type("Cluster", (), {"actives": lambda _, vbuckets: [away, here]})()
     own = CollectionManifest()
 
@@ -28,7 +28,7 @@ async def test_a_node_that_is_away_keeps_no_other_from_telling_the_collections(m
 
     async def manifest_of(connection: Connection) -> CollectionManifest:
         await asyncio.sleep(0)
-        return known
+        return manifest
 
     monkeypatch.setattr(nodes_module, "manifest_of", manifest_of)
     nodes = Some(cast("BucketCluster", cluster), own, cast("ConnectionListener", None), window=0, flags=0)

@@ -21,12 +21,12 @@ class Forgetful:
         self.why = ""
         self.asked = asyncio.Event()
 
-    async def request(self, opcode: int, **given: object) -> Frame:
+    async def request(self, opcode: int, **fields: object) -> Frame:
         self.asked.set()
         return Frame(RESPONSE, opcode, 0, ResponseStatus.KEY_NOT_FOUND, 0, 0, b"", b"", b"")
 
-    def leave(self, why: str) -> None:
-        self.why = why
+    def leave(self, reason: str) -> None:
+        self.why = reason
 
 
 @pytest.mark.parametrize("sender", [OLD, NEW])

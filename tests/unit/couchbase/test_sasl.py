@@ -16,17 +16,17 @@ def scram() -> Scram:
 
 
 def test_the_recorded_exchange() -> None:
-    one = scram()
-    assert one.first() == f"n,,n=Administrator,r={NONCE}".encode()
-    assert one.final(FIRST) == f"c=biws,r={NONCE}serverNonce,p={PROOF}".encode()
-    one.check(VERIFIER)
+    single_scram = scram()
+    assert single_scram.first() == f"n,,n=Administrator,r={NONCE}".encode()
+    assert single_scram.final(FIRST) == f"c=biws,r={NONCE}serverNonce,p={PROOF}".encode()
+    single_scram.check(VERIFIER)
 
 
 def test_a_server_that_does_not_know_the_password_is_refused() -> None:
-    one = scram()
-    one.final(FIRST)
+    single_scram = scram()
+    single_scram.final(FIRST)
     with pytest.raises(CouchbaseError, match="signature is wrong"):
-        one.check(b"v=AAAA")
+        single_scram.check(b"v=AAAA")
     with pytest.raises(CouchbaseError, match="signature is wrong"):
         scram().check(b"v=")
 

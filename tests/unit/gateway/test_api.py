@@ -23,8 +23,8 @@ class Asked:
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
 
     def __getattr__(self, name: str) -> Any:
-        async def call(*given: Any, **terms: Any) -> Connector | None:
-            self.calls.append((name, given, terms))
+        async def call(*values: Any, **terms: Any) -> Connector | None:
+            self.calls.append((name, values, terms))
             return Connector() if name in ("update", "patch") else None
 
         return call
@@ -36,9 +36,9 @@ def update(*paths: str, **config: str) -> wire.UpdateConnectorRequest:
     return wire.UpdateConnectorRequest(worker_cluster="w", name="c", config=named, update_mask=mask, **TERMS)
 
 
-def api(asked: Asked) -> ConnectorApi:
+def api(request: Asked) -> ConnectorApi:
     nothing = cast(Any, None)
-    return ConnectorApi(cast(Any, asked), nothing, nothing)
+    return ConnectorApi(cast(Any, request), nothing, nothing)
 
 
 @pytest.mark.parametrize(
@@ -50,10 +50,10 @@ def api(asked: Asked) -> ConnectorApi:
     ],
 )
 async def test_a_configuration_is_replaced_or_some_of_its_keys(request_: Any, verb: str, config: Any) -> None:
-    asked = Asked()
-    await api(asked).UpdateConnector(request_, CONTEXT)
-    ((name, given, terms),) = asked.calls
-    assert (name, given[:2], dict(given[2]), terms) == (verb, ("w", "c"), config, TERMS)
+    request = Asked()
+    await api(request).UpdateConnector(request_, CONTEXT)
+    ((name, value, terms),) = request.calls
+    assert (name, value[:2], dict(value[2]), terms) == (verb, ("w", "c"), config, TERMS)
 
 
 @pytest.mark.parametrize(
@@ -73,11 +73,11 @@ async def test_a_mask_names_keys_and_no_others_are_given(request_: Any, field: s
 
 @pytest.mark.parametrize("verb", ["Delete", "Pause", "Resume", "Stop", "Restart"])
 async def test_every_verb_is_on_the_callers_terms(verb: str) -> None:
-    asked, request = Asked(), getattr(wire, f"{verb}ConnectorRequest")
-    await getattr(api(asked), f"{verb}Connector")(request(worker_cluster="w", name="c", **TERMS), CONTEXT)
-    ((name, _, terms),) = asked.calls
+    requested, request = Asked(), getattr(wire, f"{verb}ConnectorRequest")
+    await getattr(api(requested), f"{verb}Connector")(request(worker_cluster="w", name="c", **TERMS), CONTEXT)
+    ((name, _, terms),) = requested.calls
     assert name == verb.lower()
     assert terms.items() >= TERMS.items()
     wrong = request(worker_cluster="w", name="c", request_id="\n")
     with pytest.raises(InvalidArgument, match="request_id"):
-        await getattr(api(asked), f"{verb}Connector")(wrong, CONTEXT)
+        await getattr(api(requested), f"{verb}Connector")(wrong, CONTEXT)

@@ -45,8 +45,8 @@ def new_topic(**spec: Any) -> Any:
 
 
 def changed(*mask: str, **spec: Any) -> Any:
-    wanted = worker_cluster_pb2.WorkerClusterSpec(**spec)
-    return clusters.UpdateWorkerClusterRequest(name="w", spec=wanted, update_mask=FieldMask(paths=mask))
+    expected_spec = worker_cluster_pb2.WorkerClusterSpec(**spec)
+    return clusters.UpdateWorkerClusterRequest(name="w", spec=expected_spec, update_mask=FieldMask(paths=mask))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_refusal_names_the_keys_that_connects_text_does_not() -> None:
     assert error.message == (
         f"2 error(s):\nfile: {null}\nInvalid tasks.max\ntopic: {null}\ntransforms.mask.regex: Invalid regex"
     )
-    assert [one.field for one in error.violations] == ["file", "topic", "transforms.mask.regex"]
+    assert [violation.field for violation in error.violations] == ["file", "topic", "transforms.mask.regex"]
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>bad gateway</html>", b"[]", b'{"error_code":500}', b'{"message":null}'])
@@ -184,11 +184,11 @@ def test_an_error_that_connect_did_not_write_names_its_status(body: bytes) -> No
 
 
 def test_every_error_of_ours_has_a_status() -> None:
-    found = {cls.__name__: status_of(cls("x")) for cls in KeelmanError.__subclasses__()}
-    assert found["NotFound"] == 404
-    assert found["Unavailable"] == 503
-    assert found["Internal"] == 500
-    assert [name for name, status in found.items() if status == 500] == ["Internal"]
+    statuses = {cls.__name__: status_of(cls("x")) for cls in KeelmanError.__subclasses__()}
+    assert statuses["NotFound"] == 404
+    assert statuses["Unavailable"] == 503
+    assert statuses["Internal"] == 500
+    assert [name for name, status in statuses.items() if status == 500] == ["Internal"]
 
 
 def test_headers_for_one_connection_end_here() -> None:
@@ -202,8 +202,8 @@ def test_a_certificate_needs_its_key() -> None:
     def settings(**flags: str) -> Settings:
         return load(Settings, "gateway", flags=flags).settings
 
-    def tls(given: Settings) -> Tls | None:
-        return Tls.of("gateway", given.tls_certificate, given.tls_key)
+    def tls(settings: Settings) -> Tls | None:
+        return Tls.of("gateway", settings.tls_certificate, settings.tls_key)
 
     assert tls(settings()) is None
     with pytest.raises(InvalidArgument, match=r"gateway\.tls_key"):

@@ -24,15 +24,15 @@ def refused(folder: Path, properties: dict[str, str]) -> str:
 @pytest.mark.parametrize("key", ["listeners", "admin.listeners"])
 def test_the_property_of_a_store_that_does_not_open_is_named(tmp_path: Path, keys: str, key: str) -> None:
     store = f"{key}.https.ssl.keystore."
-    given = {key: "https://127.0.0.1:1", f"{store}location": keys, f"{store}password": PASSWORD}
-    assert refused(tmp_path, given) == ""
-    assert refused(tmp_path, {**given, f"{store}password": "wrong"}).startswith(f"{store}password: the password")
-    missing = {**given, f"{store}location": "/nowhere/keys.p12"}
+    fields = {key: "https://127.0.0.1:1", f"{store}location": keys, f"{store}password": PASSWORD}
+    assert refused(tmp_path, fields) == ""
+    assert refused(tmp_path, {**fields, f"{store}password": "wrong"}).startswith(f"{store}password: the password")
+    missing = {**fields, f"{store}location": "/nowhere/keys.p12"}
     assert refused(tmp_path, missing).startswith(f"{store}location: '/nowhere/keys.p12' cannot be read")
 
 
 def test_what_only_connect_can_read_and_what_nobody_asks_for_is_not_judged(tmp_path: Path, keys: str) -> None:
     store = "listeners.https.ssl.keystore."
-    given = {"listeners": "https://:1", f"{store}location": keys, f"{store}password": "${file:/secrets:keys}"}
-    assert refused(tmp_path, given) == ""
-    assert refused(tmp_path, {**given, "listeners": "http://:1", f"{store}password": "wrong"}) == ""
+    fields = {"listeners": "https://:1", f"{store}location": keys, f"{store}password": "${file:/secrets:keys}"}
+    assert refused(tmp_path, fields) == ""
+    assert refused(tmp_path, {**fields, "listeners": "http://:1", f"{store}password": "wrong"}) == ""

@@ -12,8 +12,8 @@ WANTED = Autoscale(1, 4)
 
 
 def test_what_is_legal_passes() -> None:
-    for wanted in (WANTED, Autoscale(3, 3), Autoscale(1, 2, tasks_per_worker=2, max_tasks=2, cool_down_seconds=0)):
-        check_autoscale("spec.autoscale", wanted)
+    for expected in (WANTED, Autoscale(3, 3), Autoscale(1, 2, tasks_per_worker=2, max_tasks=2, cool_down_seconds=0)):
+        check_autoscale("spec.autoscale", expected)
 
 
 @pytest.mark.parametrize(

@@ -39,12 +39,12 @@ def known_metrics() -> set[str]:
 def expressions() -> list[tuple[str, str]]:
     """Where it is, and what Prometheus is asked."""
     rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
-    found = [(rule["alert"], rule["expr"]) for rule in rules]
+    actual_expressions = [(rule["alert"], rule["expr"]) for rule in rules]
     for file in BOARDS:
         board = json.loads(file.read_text())
-        found += [(f"{file.name}: {p['title']}", t["expr"]) for p in board["panels"] for t in p["targets"]]
-        found += [(f"{file.name}: {v['name']}", v["query"]) for v in board["templating"]["list"]]
-    return found
+        actual_expressions += [(f"{file.name}: {p['title']}", t["expr"]) for p in board["panels"] for t in p["targets"]]
+        actual_expressions += [(f"{file.name}: {v['name']}", v["query"]) for v in board["templating"]["list"]]
+    return actual_expressions
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda file: file.stem)
@@ -65,17 +65,19 @@ def test_systemd_takes_a_unit(unit, tmp_path) -> None:
     program = tmp_path / "keelman"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
-    made = tmp_path / unit.name
-    made.write_text(unit.read_text().replace("/opt/keelman/bin/keelman", str(program)))
-    done = subprocess.run(["systemd-analyze", "verify", made], capture_output=True, text=True, check=False)
+    path = tmp_path / unit.name
+    path.write_text(unit.read_text().replace("/opt/keelman/bin/keelman", str(program)))
+    done = subprocess.run(["systemd-analyze", "verify", path], capture_output=True, text=True, check=False)
     ours = [line for line in done.stderr.splitlines() if unit.name in line]
     assert ours == []
 
 
 def test_alerts_and_boards_ask_for_metrics_that_there_are() -> None:
-    known = known_metrics()
-    assert len(known) > 30
-    assert {where: NAME.findall(text) for where, text in expressions() if set(NAME.findall(text)) - known} == {}
+    present_known_metrics = known_metrics()
+    assert len(present_known_metrics) > 30
+    assert {
+        where: NAME.findall(text) for where, text in expressions() if set(NAME.findall(text)) - present_known_metrics
+    } == {}
 
 
 def test_an_alert_says_what_it_is_and_what_to_do() -> None:
@@ -115,8 +117,8 @@ def test_boards_have_ids_of_their_own() -> None:
 def rendered(*settings: str) -> list[dict[str, Any]]:
     """The chart's objects with some values set."""
     words = [word for setting in settings for word in ("--set", setting)]
-    made = subprocess.run([HELM, "template", "kn", CHART, *words], capture_output=True, text=True, check=True)
-    return [found for found in yaml.safe_load_all(made.stdout) if found]
+    result = subprocess.run([HELM, "template", "kn", CHART, *words], capture_output=True, text=True, check=True)
+    return [result for result in yaml.safe_load_all(result.stdout) if result]
 
 
 CHOICES = [
@@ -131,33 +133,35 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(one) or "as it is" for one in CHOICES])
+@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(item) or "as it is" for item in CHOICES])
 def test_the_chart_makes_objects_that_kubernetes_takes(settings) -> None:
-    found = rendered(*settings)
-    for one in found:
-        kubernetes_validate.validate(one, KUBERNETES, strict=True)
-    names = [(one["kind"], one["metadata"]["name"]) for one in found]
+    result = rendered(*settings)
+    for item in result:
+        kubernetes_validate.validate(item, KUBERNETES, strict=True)
+    names = [(entry["kind"], entry["metadata"]["name"]) for entry in result]
     assert len(names) == len(set(names))
-    pods = {o["metadata"]["name"]: o["spec"]["template"] for o in found if "template" in o.get("spec", {})}
+    pods = {o["metadata"]["name"]: o["spec"]["template"] for o in result if "template" in o.get("spec", {})}
     assert pods.keys() - {"kn-postgresql"} == {"kn-state", "kn-gateway", "kn-agent"}
-    for one in found:
-        if one["kind"] == "Service":
-            chosen = [p for p in pods.values() if one["spec"]["selector"].items() <= p["metadata"]["labels"].items()]
-            assert len(chosen) == 1, one["metadata"]["name"]
+    for entry in result:
+        if entry["kind"] == "Service":
+            chosen = [p for p in pods.values() if entry["spec"]["selector"].items() <= p["metadata"]["labels"].items()]
+            assert len(chosen) == 1, entry["metadata"]["name"]
 
 
-@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(one) or "as it is" for one in CHOICES])
+@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(item) or "as it is" for item in CHOICES])
 def test_the_charts_containers_are_given_settings_that_there_are(settings) -> None:
-    for one in rendered(*settings):
-        for container in one.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
+    for item in rendered(*settings):
+        for container in item.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
             service, *run = container.get("args", ["postgresql"])
             if service == "postgresql":
                 continue
             assert run == ["run"]
-            given = {e["name"]: e.get("value", LATER) for e in container["env"]}
-            known = load(Program.of(service).settings, service, environment=given)
-            assert {o.key for o in known.origins if o.source.startswith("environment")} == {
-                name.removeprefix(f"KEELMAN_{service.upper()}_").lower() for name in given if name.startswith("KEELMAN")
+            fields = {e["name"]: e.get("value", LATER) for e in container["env"]}
+            present = load(Program.of(service).settings, service, environment=fields)
+            assert {o.key for o in present.origins if o.source.startswith("environment")} == {
+                name.removeprefix(f"KEELMAN_{service.upper()}_").lower()
+                for name in fields
+                if name.startswith("KEELMAN")
             }
 
 

@@ -33,11 +33,11 @@ def test_what_a_page_names_is_there(page: Path) -> None:
                 if name not in OF_EVERY_PROCESS and (beside is None or not (beside / name).exists()):
                     missing.append(name)
                 continue
-            found = next((room / name for room in ROOMS if (room / name).exists()), None)
-            if found is None:
+            path = next((room / name for room in ROOMS if (room / name).exists()), None)
+            if path is None:
                 missing.append(name)
             else:
-                beside = found.parent if found.is_file() else found
+                beside = path.parent if path.is_file() else path
     assert missing == []
 
 

@@ -20,13 +20,13 @@ PACKAGES = (ROOT / "libs", ROOT / "services")
 @functools.cache
 def sources() -> dict[str, Path]:
     """Every module of our own by its dotted name; a folder's `__init__` has the folder's name."""
-    found = {}
+    actual_sources = {}
     for package in PACKAGES:
         for file in (package / "keelman").rglob("*.py"):
             if package / "keelman" / "api" not in file.parents:
                 parts = file.relative_to(package).with_suffix("").parts
-                found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
-    return found
+                actual_sources[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = file
+    return actual_sources
 
 
 def imports_of(module: str, text: str, is_package: bool, modules: set[str]) -> Iterator[str]:

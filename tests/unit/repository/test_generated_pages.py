@@ -12,9 +12,9 @@ from support.places import ROOT
 DOCS = ROOT / "docs"
 BUILDER = runpy.run_path(str(ROOT / "tools" / "build_docs.py"))
 NAMED = {
-    page.name: found[1]
+    page.name: match[1]
     for page in sorted(DOCS.glob("*.md"))
-    if (found := BUILDER["TABLES"].search(page.read_text(encoding="utf-8")))
+    if (match := BUILDER["TABLES"].search(page.read_text(encoding="utf-8")))
 }
 LINK = re.compile(r"\]\(([\w.\-/]+\.md)(?:#[\w\-]+)?\)")
 

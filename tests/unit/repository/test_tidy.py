@@ -64,7 +64,7 @@ def test_no_module_is_too_long() -> None:
 
 
 def test_no_function_is_too_long() -> None:
-    found = {}
+    answer = {}
     for file in modules():
         if "migrations" in file.parts:
             continue  # a step is as long as its tables
@@ -72,8 +72,8 @@ def test_no_function_is_too_long() -> None:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (node.end_lineno or node.lineno) - node.lineno + 1
                 if lines > MAX_FUNCTION_LINES:
-                    found[f"{file.relative_to(ROOT)}:{node.name}"] = lines
-    assert found == {}
+                    answer[f"{file.relative_to(ROOT)}:{node.name}"] = lines
+    assert answer == {}
 
 
 def test_no_folder_is_too_full() -> None:
@@ -92,29 +92,29 @@ def test_each_package_says_what_is_in_it() -> None:
 
 
 def test_what_calls_itself_pure_imports_no_clock_chance_or_network() -> None:
-    found = {}
+    answer = {}
     for file in modules():
         tree = parsed(file)
         if re.search(r"\b[Pp]ure\.$", (ast.get_docstring(tree) or "").partition("\n\n")[0]):
-            names = {one.name for node in ast.walk(tree) if isinstance(node, ast.Import) for one in node.names}
+            names = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
             names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
             if wrong := {name.partition(".")[0] for name in names} & IMPURE:
-                found[str(file.relative_to(ROOT))] = wrong
-    assert found == {}
+                answer[str(file.relative_to(ROOT))] = wrong
+    assert answer == {}
 
 
 def test_no_module_names_one_of_a_higher_layer_in_a_string() -> None:
     """What is imported by its name goes round the contract of the layers: whoever stands above passes it in."""
     height = {package: level for level, packages in enumerate(LAYERS) for package in packages}
-    found = {}
+    answer = {}
     for file in modules():
         own = height.get(file.relative_to(next(p for p in PACKAGES if p in file.parents)).parts[0], len(LAYERS))
         for node in ast.walk(parsed(file)):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 named = re.fullmatch(r"keelman\.(\w+)\.[\w.]+(:\w+)?", node.value)
                 if named and height.get(named[1], 0) > own:
-                    found[f"{file.relative_to(ROOT)}:{node.lineno}"] = node.value
-    assert found == {}
+                    answer[f"{file.relative_to(ROOT)}:{node.lineno}"] = node.value
+    assert answer == {}
 
 
 def test_unit_tests_are_in_folders_like_those_of_their_subjects() -> None:

@@ -18,16 +18,16 @@ from support.eventually import eventually
 @contextlib.asynccontextmanager
 async def server(port: int, name: str) -> AsyncIterator[grpc.aio.Server]:
     """A server that knows one service, by which it is told apart."""
-    made = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    new_server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     servicer = health.aio.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(servicer, made)
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, new_server)
     await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
-    made.add_insecure_port(f"127.0.0.1:{port}")
-    await made.start()
+    new_server.add_insecure_port(f"127.0.0.1:{port}")
+    await new_server.start()
     try:
-        yield made
+        yield new_server
     finally:
-        await made.stop(None)
+        await new_server.stop(None)
 
 
 async def answers(stub: health_pb2_grpc.HealthStub, name: str) -> bool:
@@ -45,10 +45,10 @@ async def answers(stub: health_pb2_grpc.HealthStub, name: str) -> bool:
 
 async def test_calls_stay_with_one_and_go_to_the_other_when_it_is_gone() -> None:
     first, second = free_ports(2)
-    async with contextlib.AsyncExitStack() as gone, channel(f"127.0.0.1:{first}, 127.0.0.1:{second}") as made:
-        assert isinstance(made, AnyOf)
+    async with contextlib.AsyncExitStack() as gone, channel(f"127.0.0.1:{first}, 127.0.0.1:{second}") as new_channel:
+        assert isinstance(new_channel, AnyOf)
         await gone.enter_async_context(server(first, "first"))
-        stub = health_pb2_grpc.HealthStub(made)
+        stub = health_pb2_grpc.HealthStub(new_channel)
         await eventually(lambda: answers(stub, "first"))
         async with server(second, "second"):
             assert await answers(stub, "first"), "it stays while that one can be reached"
@@ -63,12 +63,12 @@ async def test_one_that_serves_no_more_is_left_while_another_does() -> None:
     async with contextlib.AsyncExitStack() as stack:
         switches = []
         for port, name in zip(ports, ("first", "second"), strict=True):
-            service = RpcService(name, lambda servicer, made: None, None)
+            service = RpcService(name, lambda servicer, value: None, None)
             switches.append(await stack.enter_async_context(serve(service, port=port)))
         for switch in switches:
             await switch.ready()
-        made = await stack.enter_async_context(channel(",".join(f"127.0.0.1:{port}" for port in ports)))
-        stub = health_pb2_grpc.HealthStub(made)
+        result = await stack.enter_async_context(channel(",".join(f"127.0.0.1:{port}" for port in ports)))
+        stub = health_pb2_grpc.HealthStub(result)
         await eventually(lambda: answers(stub, "first"))
         await switches[0].unready()
         await eventually(lambda: answers(stub, "second"), what="the other one is asked")
@@ -81,8 +81,8 @@ async def test_one_that_serves_no_more_is_left_while_another_does() -> None:
 
 async def test_all_of_them_may_be_away_for_a_while() -> None:
     first, second = free_ports(2)
-    async with channel(f"127.0.0.1:{first},127.0.0.1:{second}", peer="the state service") as made:
-        stub = health_pb2_grpc.HealthStub(made)
+    async with channel(f"127.0.0.1:{first},127.0.0.1:{second}", peer="the state service") as new_channel:
+        stub = health_pb2_grpc.HealthStub(new_channel)
         with pytest.raises(Unavailable, match="the state service"):
             await stub.Check(health_pb2.HealthCheckRequest(service="second"), timeout=5)
         async with server(second, "second"):

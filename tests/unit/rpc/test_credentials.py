@@ -56,12 +56,12 @@ def test_a_ca_that_is_none_is_named(tmp_path: Path) -> None:
 def test_files_that_change_are_read_again_and_bad_ones_passed_over(tmp_path: Path) -> None:
     authority = Authority()
     first, second = authority.issue("one"), authority.issue("two")
-    found = PemFiles("demo", *written(tmp_path, first))
-    assert found.newest() is found.newest()
+    pem_files = PemFiles("demo", *written(tmp_path, first))
+    assert pem_files.newest() is pem_files.newest()
     written(tmp_path, second, key=first)
-    assert found.newest().chain == first.chain_pem.encode(), "certificate and key are not renewed at one moment"
+    assert pem_files.newest().chain == first.chain_pem.encode(), "certificate and key are not renewed at one moment"
     written(tmp_path, second)
-    assert found.newest().chain == second.chain_pem.encode()
+    assert pem_files.newest().chain == second.chain_pem.encode()
 
 
 def test_trusted_certificates_that_change_are_read_again_and_bad_ones_passed_over(tmp_path: Path) -> None:
@@ -74,10 +74,10 @@ def test_trusted_certificates_that_change_are_read_again_and_bad_ones_passed_ove
     with pytest.raises(InvalidArgument, match=r"gateway\.client_ca: .*ca\.pem' .*: a readable PEM file"):
         RootsFile("gateway.client_ca", file)
     write(first)
-    found = RootsFile("gateway.client_ca", file)
+    roots_file = RootsFile("gateway.client_ca", file)
     for text, read in (("nothing", first), (second, second)):
         write(text)
-        assert found.newest() == read.encode()
+        assert roots_file.newest() == read.encode()
 
 
 async def test_a_server_shows_a_certificate_that_came_since(tmp_path: Path) -> None:
@@ -104,8 +104,11 @@ async def test_what_a_client_does_not_trust_is_explained(tmp_path: Path) -> None
             address, Pems(roots=roots), "here.internal"
         )
         written(tmp_path, authority.issue("one", "127.0.0.1", ended=True))
-        found = await handshake_problem(address, Pems(roots=roots))
-        assert found == "its certificate has expired, by the clock of this host: check the clocks of both"
+        actual_handshake_problem = await handshake_problem(address, Pems(roots=roots))
+        assert (
+            actual_handshake_problem
+            == "its certificate has expired, by the clock of this host: check the clocks of both"
+        )
     assert await handshake_problem(f"127.0.0.1:{nobody}", Pems(roots=roots)) == "", "that is said otherwise"
     async with serve(port=nobody, label="demo"):
         assert await handshake_problem(f"127.0.0.1:{nobody}", Pems(roots=roots)) != ""

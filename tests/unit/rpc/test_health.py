@@ -37,8 +37,8 @@ async def test_a_connection_is_kept_while_it_is_answered_and_the_next_process_is
     [port] = free_ports(1)
     connections: list[Tunnel] = []
 
-    def counted(*given: Any) -> Tunnel:
-        connections.append(Tunnel(*given))
+    def counted(*values: Any) -> Tunnel:
+        connections.append(Tunnel(*values))
         return connections[-1]
 
     async with Proxy("127.0.0.1", port, tunnel=counted) as proxy:

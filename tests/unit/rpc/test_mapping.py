@@ -36,7 +36,7 @@ def test_dataclasses_in_dataclasses_one_by_one() -> None:
     files = (PluginFile("a", "1", "x", 5), PluginFile("b", "2", "y"))
     worker = WorkerSpec("wc", "h", 1, {"k": "v"}, "h:2", reserved_ports=(3, 4), plugins=files)
     message = message_of(workload_pb2.WorkerWorkload, worker)
-    assert [one.name for one in message.plugins] == ["a", "b"]
+    assert [plugin.name for plugin in message.plugins] == ["a", "b"]
     assert dict(message.properties) == {"k": "v"}
     back = value_of(WorkerSpec, message, restart=0)
     assert back == worker

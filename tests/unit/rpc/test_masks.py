@@ -13,26 +13,26 @@ PRESENT = WorkerClusterSpec(broker_cluster="b", count=2, properties={"a": "1", "
 
 
 def test_an_empty_mask_names_all_fields() -> None:
-    wanted = WorkerClusterSpec(broker_cluster="c")
-    assert masked(PRESENT, wanted, FieldMask()) == wanted
+    spec = WorkerClusterSpec(broker_cluster="c")
+    assert masked(PRESENT, spec, FieldMask()) == spec
 
 
 def test_named_fields_are_taken_whole_and_the_others_stay() -> None:
-    wanted = WorkerClusterSpec(properties={"c": "3"}, reserved_ports=[9], description="not named")
-    made = masked(PRESENT, wanted, FieldMask(paths=["properties", "reserved_ports"]))
-    assert made == WorkerClusterSpec(broker_cluster="b", count=2, properties={"c": "3"}, reserved_ports=[9])
+    spec = WorkerClusterSpec(properties={"c": "3"}, reserved_ports=[9], description="not named")
+    result = masked(PRESENT, spec, FieldMask(paths=["properties", "reserved_ports"]))
+    assert result == WorkerClusterSpec(broker_cluster="b", count=2, properties={"c": "3"}, reserved_ports=[9])
     assert PRESENT.count == 2
 
 
 def test_a_field_that_is_named_and_not_given_is_cleared() -> None:
-    made = masked(PRESENT, WorkerClusterSpec(), FieldMask(paths=["properties"]))
-    assert not made.properties
+    result = masked(PRESENT, WorkerClusterSpec(), FieldMask(paths=["properties"]))
+    assert not result.properties
 
 
 def test_one_placement_takes_the_place_of_the_other() -> None:
-    wanted = WorkerClusterSpec(nodes=WorkerNodes(names=["n"]))
-    made = masked(PRESENT, wanted, FieldMask(paths=["nodes"]))
-    assert made.WhichOneof("placement") == "nodes"
+    spec = WorkerClusterSpec(nodes=WorkerNodes(names=["n"]))
+    result = masked(PRESENT, spec, FieldMask(paths=["nodes"]))
+    assert result.WhichOneof("placement") == "nodes"
 
 
 def test_a_path_that_is_no_field_is_named() -> None:

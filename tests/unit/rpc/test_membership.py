@@ -42,9 +42,9 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_nobody_would_accept_is_refused_before_anything_starts(case: str) -> None:
-    given, now, reason, text = WRONG[case]
+    value, now, reason, text = WRONG[case]
     with pytest.raises(FailedPrecondition, match=text) as refused:
-        checked_member(N1, given, "/home/certificate.pem", now)
+        checked_member(N1, value, "/home/certificate.pem", now)
     assert refused.value.reason == reason
     assert "/home/certificate.pem" in refused.value.message
 
@@ -59,9 +59,9 @@ def test_what_is_kept_is_closed_to_others_and_found_again(tmp_path: Path) -> Non
     with pytest.raises(FailedPrecondition, match=r"node 'n1' has not joined yet: .*`keelman node join TOKEN@GATEWAY`"):
         folder.read(N1)
     now = datetime.now(UTC)
-    kept = Pems(CA.sign(certificate_request(KEY), N1, (), now, LIFE).encode(), KEY, CA.pem.encode())
-    folder.write(kept)
-    assert folder.read(N1) == kept
+    stored_pems = Pems(CA.sign(certificate_request(KEY), N1, (), now, LIFE).encode(), KEY, CA.pem.encode())
+    folder.write(stored_pems)
+    assert folder.read(N1) == stored_pems
     assert [stat.S_IMODE(file.stat().st_mode) for file in (folder.root, folder.key)] == [0o700, 0o600]
 
 

@@ -14,9 +14,9 @@ from keelman.runtime.backoff import Backoff
 
 
 def event(revision: int, name: str, kind: int = EVENT_TYPE_UPDATED, text: str = "") -> Event:
-    made = Event(revision=revision, name=name, type=kind)
-    made.node.name, made.node.status.message = name, text
-    return made
+    new_event = Event(revision=revision, name=name, type=kind)
+    new_event.node.name, new_event.node.status.message = name, text
+    return new_event
 
 
 def snapshot(revision: int, *names: str, end: bool = True, text: str = "") -> WatchResponse:
@@ -29,49 +29,54 @@ def told(events: list[Event]) -> list[tuple[int, str]]:
 
 
 def test_a_snapshot_counts_once_it_is_whole() -> None:
-    known = KnownResources()
-    assert known.fold(snapshot(0, "a", end=False)) == []
-    assert known.begin() == 0
-    assert told(known.fold(snapshot(7, "b"))) == [(EVENT_TYPE_CREATED, "b")]  # a went before the second one was made
-    assert (known.begin(), [n for _, n in known.resources]) == (7, ["b"])
+    known_resources = KnownResources()
+    assert known_resources.fold(snapshot(0, "a", end=False)) == []
+    assert known_resources.begin() == 0
+    assert told(known_resources.fold(snapshot(7, "b"))) == [
+        (EVENT_TYPE_CREATED, "b")
+    ]  # a went before the second one was made
+    assert (known_resources.begin(), [n for _, n in known_resources.resources]) == (7, ["b"])
 
 
 def test_a_change_that_comes_again_is_none() -> None:
-    known = KnownResources()
-    known.fold(snapshot(7, "a"))
+    known_resources = KnownResources()
+    known_resources.fold(snapshot(7, "a"))
     answer = WatchResponse(revision=9, events=[event(8, "a", text="x"), event(9, "b", EVENT_TYPE_CREATED)])
-    assert told(known.fold(answer)) == [(EVENT_TYPE_UPDATED, "a"), (EVENT_TYPE_CREATED, "b")]
-    assert known.fold(answer) == []
-    assert told(known.fold(WatchResponse(revision=10, events=[event(10, "b", EVENT_TYPE_DELETED)]))) == [
+    assert told(known_resources.fold(answer)) == [(EVENT_TYPE_UPDATED, "a"), (EVENT_TYPE_CREATED, "b")]
+    assert known_resources.fold(answer) == []
+    assert told(known_resources.fold(WatchResponse(revision=10, events=[event(10, "b", EVENT_TYPE_DELETED)]))) == [
         (EVENT_TYPE_DELETED, "b")
     ]
-    assert [n for _, n in known.resources] == ["a"]
+    assert [n for _, n in known_resources.resources] == ["a"]
 
 
 def test_a_snapshot_that_comes_again_changes_what_differs() -> None:
-    known = KnownResources()
-    known.fold(snapshot(7, "a", "b", "c"))
-    assert known.fold(snapshot(0, "b", "a", end=False)) == []
-    changes = known.fold(snapshot(30, "d"))
+    known_resources = KnownResources()
+    known_resources.fold(snapshot(7, "a", "b", "c"))
+    assert known_resources.fold(snapshot(0, "b", "a", end=False)) == []
+    changes = known_resources.fold(snapshot(30, "d"))
     assert told(changes) == [(EVENT_TYPE_DELETED, "c"), (EVENT_TYPE_CREATED, "d")]
     assert changes[0].node.name == "c"
-    assert told(known.fold(snapshot(31, "a", text="new"))) == [
+    assert told(known_resources.fold(snapshot(31, "a", text="new"))) == [
         (EVENT_TYPE_DELETED, "b"), (EVENT_TYPE_DELETED, "d"), (EVENT_TYPE_UPDATED, "a")
     ]  # fmt: skip
-    assert known.revision == 31
+    assert known_resources.revision == 31
 
 
 def test_where_the_watch_stands_moves_on_without_changes() -> None:
-    known = KnownResources()
-    known.fold(snapshot(7, "a"))
-    assert known.fold(WatchResponse(revision=700)) == []
-    assert known.begin() == 700
+    known_resources = KnownResources()
+    known_resources.fold(snapshot(7, "a"))
+    assert known_resources.fold(WatchResponse(revision=700)) == []
+    assert known_resources.begin() == 700
 
 
 def test_an_event_of_a_noun_that_is_not_known_is_passed_over() -> None:
-    known = KnownResources()
-    assert known.fold(WatchResponse(revision=3, events=[Event(revision=3, name="x", type=EVENT_TYPE_CREATED)])) == []
-    assert known.revision == 3
+    known_resources = KnownResources()
+    assert (
+        known_resources.fold(WatchResponse(revision=3, events=[Event(revision=3, name="x", type=EVENT_TYPE_CREATED)]))
+        == []
+    )
+    assert known_resources.revision == 3
 
 
 async def test_a_stream_that_ends_is_begun_again_and_its_end_is_said_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,8 +81,8 @@ def test_what_is_in_the_way_of_a_folder_is_told(tmp_path: Path) -> None:
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(InvalidArgument) as caught:
             writable("demo.home", tmp_path, folder)
-        why = f"a writable folder ({tmp_path / 'file'} is a file)"
-        assert caught.value.message == f"demo.home: {str(folder)!r} is not legal: {why}"
+        reason = f"a writable folder ({tmp_path / 'file'} is a file)"
+        assert caught.value.message == f"demo.home: {str(folder)!r} is not legal: {reason}"
 
 
 def test_a_private_folder_is_closed_to_others_also_when_it_is_there(tmp_path: Path) -> None:

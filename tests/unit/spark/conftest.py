@@ -9,6 +9,6 @@ from support.worlds.dispatch import ME, World
 
 @pytest.fixture
 def w() -> World:
-    made = World()
-    made.d.greet(ME, made)
-    return made
+    world = World()
+    world.d.greet(ME, world)
+    return world

@@ -107,8 +107,8 @@ def test_a_run_that_is_parked_says_so_and_what_its_task_waits_for(w: World, wait
     w.d.order(ME, RunOrder(run_uid="a", drain=Drain(parked=True)))
     w.d.update(slot, RunUpdate(run_uid="a", state=states.COPY_RUN_STATE_DRAINING))
     w.d.update(slot, RunUpdate(run_uid="a", state=ENDED, reason="DRAINED"))
-    wanted = waits_for or "waits outside a slot for more to copy"
-    assert (w.run("a").reason, w.run("a").message, w.told[-1].reason) == ("PARKED", wanted, "PARKED")
+    expected_waits_for = waits_for or "waits outside a slot for more to copy"
+    assert (w.run("a").reason, w.run("a").message, w.told[-1].reason) == ("PARKED", expected_waits_for, "PARKED")
 
 
 def test_levels_of_logging_reach_every_slot_of_their_worker_once(w: World) -> None:

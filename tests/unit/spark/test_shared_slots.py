@@ -69,8 +69,8 @@ def test_of_many_idle_workers_those_that_copied_last_have_a_slot_ready() -> None
         slot = w.running(owner.worker[1], owner)
         w.d.update(slot, RunUpdate(run_uid=owner.worker[1], state=ENDED))
     w.after(90)
-    kept = {slot.owner for slot in w.d.pool.slots.values() if slot.usable}
-    assert kept == set(owners[-2:])
+    stored_owners = {slot.owner for slot in w.d.pool.slots.values() if slot.usable}
+    assert stored_owners == set(owners[-2:])
     w.ticket("9", owners[0])
     assert w.started[-1].owner == owners[0], "who copies again has one as before"
 

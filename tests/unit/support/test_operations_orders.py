@@ -39,8 +39,8 @@ def get(begun: float, ended: float, config: dict[str, str]) -> Operation:
 
 
 def end(config: dict[str, str] | None, target: str = "STARTED", topics: tuple[str, ...] = ()) -> Operation:
-    kept = {"config": config and told(config), "target": target, "topics": topics}
-    return one(END, 100, 100, 200, kept)
+    stored = {"config": config and told(config), "target": target, "topics": topics}
+    return one(END, 100, 100, 200, stored)
 
 
 BEGUN = create(0, 1, OLD)
@@ -136,10 +136,10 @@ POSSIBLE = {
 
 @pytest.mark.parametrize("history", IMPOSSIBLE.values(), ids=IMPOSSIBLE)
 def test_what_cannot_be_is_found(history: list[Operation]) -> None:
-    found = contradiction(history, NAME)
-    assert found is not None
-    assert str(found).startswith(f"no order explains {found.operation}")
-    assert all(str(write) in str(found) for write in found.writes)
+    actual_contradiction = contradiction(history, NAME)
+    assert actual_contradiction is not None
+    assert str(actual_contradiction).startswith(f"no order explains {actual_contradiction.operation}")
+    assert all(str(write) in str(actual_contradiction) for write in actual_contradiction.writes)
 
 
 @pytest.mark.parametrize("history", POSSIBLE.values(), ids=POSSIBLE)
@@ -156,8 +156,8 @@ def test_too_many_orders_are_undecided() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_answers_of_the_table_are_sure(kind: str) -> None:
     statuses = KINDS[kind].statuses - ({409} if kind == "create" else set())
-    known = {status for status in range(600) if sure(one(kind, 0, 1, status))}
-    assert known == statuses
+    present_statuses = {status for status in range(600) if sure(one(kind, 0, 1, status))}
+    assert present_statuses == statuses
 
 
 @pytest.mark.parametrize(

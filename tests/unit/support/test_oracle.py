@@ -164,10 +164,10 @@ def test_only_the_first_offenders_are_shown() -> None:
 
 
 def test_records_are_the_same_for_the_same_seed_and_tell_their_number() -> None:
-    one, same, other = Stream(3, 50, 60, 90, seed=1), Stream(3, 50, 60, 90, seed=1), Stream(3, 50, 60, 90, seed=2)
-    assert one.text() == same.text() != other.text()
-    assert [parsed(record) for record in one] == [Number(3, n) for n in range(50)]
-    assert all(60 <= len(record) <= 90 for record in one)
+    stream, same, other = Stream(3, 50, 60, 90, seed=1), Stream(3, 50, 60, 90, seed=1), Stream(3, 50, 60, 90, seed=2)
+    assert stream.text() == same.text() != other.text()
+    assert [parsed(record) for record in stream] == [Number(3, n) for n in range(50)]
+    assert all(60 <= len(record) <= 90 for record in stream)
     assert {len(record) for record in Stream(0, 1000)} == {100}
 
 

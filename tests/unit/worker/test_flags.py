@@ -16,15 +16,15 @@ LEAST = ("--brokers=b:1", "-group", "g", "-offsets", "o", "-configs", "k")
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     """The settings of the workers that would have run."""
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
 
     def take(program: Any, flags: dict[str, Any], **others: Any) -> int:
-        found.append({key: value for key, value in flags.items() if value is not None})
+        results.append({key: value for key, value in flags.items() if value is not None})
         return 0
 
     monkeypatch.setattr("keelman.runtime.main.run_service", take)
     monkeypatch.setattr(short_flags, "run_service", take)
-    return found
+    return results
 
 
 @pytest.mark.parametrize(
@@ -32,9 +32,9 @@ def started(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 )
 def test_short_flags_are_worker_properties(words: str, started: list[dict[str, Any]]) -> None:
     assert worker_main.main(words.split()) == 0
-    (found,) = started
-    assert (found["worker_cluster"], found["post_config"]) == ("c", True)
-    properties = checked(found["properties"])
+    (answer,) = started
+    assert (answer["worker_cluster"], answer["post_config"]) == ("c", True)
+    properties = checked(answer["properties"])
     assert properties.group_id == "g"
     assert properties.raw["bootstrap.servers"] == "b1:9092,b2:9092"
     topics = (properties.offset_topic, properties.config_topic, properties.status_topic)
@@ -46,12 +46,12 @@ def test_short_flags_are_worker_properties(words: str, started: list[dict[str, A
 
 def test_what_may_be_left_out_has_its_default(started: list[dict[str, Any]]) -> None:
     assert worker_main.main([*LEAST, "--spark-address", "s:1"]) == 0
-    (found,) = started
-    assert "worker_cluster" not in found, "the group's name is used"
-    assert found["spark_address"] == "s:1"
-    assert checked(found["properties"]).listeners.main[0].port == 8083
-    assert not [key for key in found["properties"] if "registry" in key]
-    assert found["properties"]["key.converter"] == "org.apache.kafka.connect.json.JsonConverter"
+    (answer,) = started
+    assert "worker_cluster" not in answer, "the group's name is used"
+    assert answer["spark_address"] == "s:1"
+    assert checked(answer["properties"]).listeners.main[0].port == 8083
+    assert not [key for key in answer["properties"] if "registry" in key]
+    assert answer["properties"]["key.converter"] == "org.apache.kafka.connect.json.JsonConverter"
 
 
 @pytest.mark.parametrize(
@@ -91,12 +91,12 @@ def test_files_stand_where_connect_has_them(started: list[dict[str, Any]]) -> No
     assert worker_main.main(["run", "--spark-address=s:1", "w.properties"]) == 0
     assert worker_main.main(["run", "--properties-file", "w.properties", "--spark-address", "s:1"]) == 0
     same = {"properties_file": "w.properties", "spark_address": "s:1"}
-    assert [{k: str(v) for k, v in one.items()} for one in started] == [same] * 3
+    assert [{k: str(v) for k, v in entry.items()} for entry in started] == [same] * 3
     started.clear()
     assert worker_main.main(["standalone", "w.properties", "a.properties", "b.json", "--spark-address=s:1"]) == 0
     assert worker_main.main(["standalone", "w.properties"]) == 0
-    assert [one.get("connector_files") for one in started] == [["a.properties", "b.json"], None]
-    assert all(one["standalone"] for one in started)
+    assert [item.get("connector_files") for item in started] == [["a.properties", "b.json"], None]
+    assert all(entry["standalone"] for entry in started)
 
 
 def test_a_worker_of_a_group_takes_no_files_of_connectors(

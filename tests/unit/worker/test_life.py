@@ -44,14 +44,14 @@ def test_a_task_feels_what_its_slot_may_act_on() -> None:
 
 
 def test_what_is_the_same_task_still_is_not_fenced() -> None:
-    zero, one, other = {"n": "0"}, {"n": "1"}, {"n": "other"}
-    former = in_force(MIRROR, zero, one)
-    assert changed_tasks([former], in_force({**MIRROR, "topics": "a,b"}, zero, one), 2) == []
+    zero, item, other = {"n": "0"}, {"n": "1"}, {"n": "other"}
+    former = in_force(MIRROR, zero, item)
+    assert changed_tasks([former], in_force({**MIRROR, "topics": "a,b"}, zero, item), 2) == []
     assert changed_tasks([former], in_force(MIRROR, zero, other), 2) == [1]
     assert changed_tasks([former], in_force(MIRROR, zero), 2) == [1], "gone"
-    assert changed_tasks([former], in_force(MIRROR, zero, one, other), 2) == [], "a new one was nobody before"
-    assert changed_tasks([former], in_force({**MIRROR, "consumer.x": "y"}, zero, one), 2) == [0, 1]
-    between = in_force(MIRROR, other, one)
+    assert changed_tasks([former], in_force(MIRROR, zero, item, other), 2) == [], "a new one was nobody before"
+    assert changed_tasks([former], in_force({**MIRROR, "consumer.x": "y"}, zero, item), 2) == [0, 1]
+    between = in_force(MIRROR, other, item)
     assert changed_tasks([former, between], former, 2) == [0], "it was another one meanwhile"
     assert changed_tasks([former, None], former, 2) == [0, 1], "nobody knows what was there"
 
@@ -156,10 +156,10 @@ def test_where_a_thread_stands() -> None:
     thread = threading.Thread(target=Slow(faults, None).read)  # type: ignore[arg-type]
     thread.start()
     assert ready.wait(30)
-    found = method_in(sys._current_frames()[thread.ident or 0])
+    method = method_in(sys._current_frames()[thread.ident or 0])
     go.set()
     thread.join()
-    assert found.endswith(f"Slow.read ({__file__.rpartition('/')[2]}:{Slow.read.__code__.co_firstlineno + 2})"), found
+    assert method.endswith(f"Slow.read ({__file__.rpartition('/')[2]}:{Slow.read.__code__.co_firstlineno + 2})"), method
 
 
 def test_a_flood_is_slowed_down() -> None:

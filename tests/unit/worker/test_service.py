@@ -60,8 +60,8 @@ async def test_what_takes_too_long_is_answered_as_by_connect() -> None:
 
     async with httpx.AsyncClient(trust_env=False, timeout=60) as client, Siblings() as siblings:
         async with serve_http(app, host="127.0.0.1", port=0, label="test", grace_seconds=0.1) as port:
-            asked = siblings.start(client.get(f"http://127.0.0.1:{port}/"))
+            request = siblings.start(client.get(f"http://127.0.0.1:{port}/"))
             async with asyncio.timeout(60):
                 await begun.wait()
-        answer = await asked
+        answer = await request
     assert (answer.status_code, answer.json()) == (500, {"error_code": 500, "message": "Worker is shutting down"})

@@ -38,8 +38,8 @@ KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'
 def test_a_file_of_a_connector_is_known_by_its_content(tmp_path: Path, text: str, state: str | None) -> None:
     file = tmp_path / "c"
     file.write_text(text)
-    found = read_connector(file)
-    assert (found.name, found.config, found.initial_state) == ("c", {"name": "c", "tasks.max": "2"}, state)
+    connector = read_connector(file)
+    assert (connector.name, connector.config, connector.initial_state) == ("c", {"name": "c", "tasks.max": "2"}, state)
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,8 @@ def test_its_secrets_are_not_logged(tmp_path: Path) -> None:
     file = tmp_path / "reports.properties"
     jaas = 'x.PlainLoginModule required username="reporter" password="canary-in-jaas";'
     file.write_text(f"sasl.jaas.config={jaas}\nssl.key.password=canary-key\nsecurity.protocol=SASL_SSL\n")
-    found = read_client_properties("spark.reports_properties_file", file)
-    assert found["ssl.key.password"] == "canary-key"
+    client_properties = read_client_properties("spark.reports_properties_file", file)
+    assert client_properties["ssl.key.password"] == "canary-key"
     said = REDACTOR.hide("SASL_SSL: no mechanism takes canary-in-jaas, key canary-key")
     assert said == f"SASL_SSL: no mechanism takes {HIDDEN}, key {HIDDEN}"
 

@@ -76,16 +76,16 @@ def test_what_is_denied_is_named_with_what_is_legal(key: str) -> None:
 
 def test_both_converters_have_to_be_there() -> None:
     for key in DEFAULT_PROPERTIES:
-        given = {one: value for one, value in DEFAULT_PROPERTIES.items() if one != key}
-        (problem,) = violations(given)
+        values = {name: value for name, value in DEFAULT_PROPERTIES.items() if name != key}
+        (problem,) = violations(values)
         assert problem.field == key
         assert f"{key} is missing" in problem.description
-    assert [one.field for one in violations({"key.converter": " "})] == ["key.converter", "value.converter"]
+    assert [violation.field for violation in violations({"key.converter": " "})] == ["key.converter", "value.converter"]
 
 
 def test_what_no_worker_would_take_is_refused_too_and_all_at_once() -> None:
     error = refused("offset.storage.partitions=many\nkey.converter=com.acme.None\nrest.port=1")
-    assert {one.field for one in error.violations} == {"offset.storage.partitions", "rest.port"}
+    assert {violation.field for violation in error.violations} == {"offset.storage.partitions", "rest.port"}
 
 
 def test_converters_of_plugins_are_told_apart_with_what_is_theirs() -> None:

@@ -8,7 +8,7 @@ from keelman.workers.status_notes import failures, waits_for
 
 
 @pytest.mark.parametrize(
-    ("more", "found"),
+    ("more", "results"),
     [
         ({}, (0, "")),
         ({"failures": {"count": 1, "reason": "disk full"}}, (0, "")),
@@ -18,9 +18,9 @@ from keelman.workers.status_notes import failures, waits_for
         ({"failures": {"count": "4"}}, (0, "")),
     ],
 )
-def test_failures_in_a_row(more: dict[str, object], found: tuple[int, str]) -> None:
-    assert failures(more) == found
-    assert add_notes(ConnectorTask(), more) == ConnectorTask(failed_attempts=found[0], last_failure=found[1])
+def test_failures_in_a_row(more: dict[str, object], results: tuple[int, str]) -> None:
+    assert failures(more) == results
+    assert add_notes(ConnectorTask(), more) == ConnectorTask(failed_attempts=results[0], last_failure=results[1])
 
 
 def test_what_a_task_waits_for() -> None:

@@ -45,10 +45,10 @@ async def test_classes_come_from_an_archive_that_is_made_once(tmp_path: Path) ->
     command = [sys.executable, "-m", "keelman.connectors.java.archive"]
     said = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout for _ in "12"]
     archive = cache / "classes" / archive_file(jars, find()).name
-    assert [Path(one.strip()) for one in said] == [archive, archive]
-    made = archive.stat().st_mtime_ns
+    assert [Path(item.strip()) for item in said] == [archive, archive]
+    result = archive.stat().st_mtime_ns
     assert "shared objects file" in loaded(environment, tmp_path / "after.log")
-    assert archive.stat().st_mtime_ns == made
+    assert archive.stat().st_mtime_ns == result
     archive.chmod(0o600)
     archive.write_bytes(b"")
     assert "shared objects file" not in loaded(environment, tmp_path / "failed.log"), "an empty one is none"

@@ -128,12 +128,12 @@ async def test_a_jdbc_sink_upserts_exact_rows_through_a_kill_of_its_slot(
     bootstrap: str, name: str, server: PostgresqlServer, tmp_path: Path
 ) -> None:
     target, log = server.database(), tmp_path / "log"
-    wanted: dict[int, int] = {}
+    expected: dict[int, int] = {}
     create_topic(bootstrap, name)
     producer = Producer({"bootstrap.servers": bootstrap})
     for n in range(400):
         row = {"id": n % 80, "version": n}
-        wanted[row["id"]] = n
+        expected[row["id"]] = n
         producer.produce(name, key=with_schema({"id": row["id"]}), value=with_schema(row), partition=0)
     assert producer.flush(60) == 0
     config = {
@@ -150,12 +150,12 @@ async def test_a_jdbc_sink_upserts_exact_rows_through_a_kill_of_its_slot(
     with hosted_java(bootstrap, config, log) as process:
         first = until(lambda: written(process), "the first rows are there", every=0.05)
         process.kill()
-    assert first != wanted, "all was written before the kill"
+    assert first != expected, "all was written before the kill"
     with hosted_java(bootstrap, config, log) as process:
-        until(lambda: written(process) == wanted, "all rows are there in their last version", every=0.2)
+        until(lambda: written(process) == expected, "all rows are there in their last version", every=0.2)
         process.terminate()
         assert process.wait(60) == 0
-    assert copied(target) == wanted
+    assert copied(target) == expected
 
 
 def with_schema(row: dict[str, int]) -> bytes:

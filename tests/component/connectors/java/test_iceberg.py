@@ -31,9 +31,9 @@ def send(bootstrap: str, topic: str, numbers: range) -> None:
 def committed(bootstrap: str, name: str, topic: str) -> int:
     """How many records the sink's group has behind it."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"})
-    found = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=30)
+    result = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=30)
     consumer.close()
-    return sum(max(0, one.offset) for one in found)
+    return sum(max(0, item.offset) for item in result)
 
 
 def begin_at_the_start(bootstrap: str, name: str, control: str) -> None:
@@ -60,14 +60,14 @@ async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
         return await asyncio.to_thread(committed, bootstrap, name, topic) == count
 
     async def in_table(count: int) -> list[int]:
-        found = [int(row["id"]) for row in await rows(table)]
-        return found if len(set(found)) >= count else []
+        ints = [int(row["id"]) for row in await rows(table)]
+        return ints if len(set(ints)) >= count else []
 
     async with workers(worker):
         await asyncio.to_thread(send, bootstrap, topic, range(ROWS))
         config = {**sink_config(bootstrap, topic, warehouse), "tasks.max": "2"}
-        made = await worker.ask("PUT", f"/connectors/{name}/config", config)
-        assert (made.status_code, made.json().get("type")) == (201, "sink"), made.text
+        result = await worker.ask("PUT", f"/connectors/{name}/config", config)
+        assert (result.status_code, result.json().get("type")) == (201, "sink"), result.text
         await worker.reaches(name, "RUNNING", "RUNNING", "RUNNING", seconds=300)
         await eventually(lambda: in_kafka(ROWS), seconds=300, what="the sink has committed by its membership")
         assert sorted(await eventually(lambda: in_table(ROWS), seconds=300, what="rows are read back")) == list(
@@ -82,6 +82,6 @@ async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
         await asyncio.to_thread(send, bootstrap, topic, range(3 * ROWS, 4 * ROWS))
         await worker.start()
         await eventually(lambda: in_kafka(4 * ROWS), seconds=300, what="all is committed after the worker was killed")
-        found = await eventually(lambda: in_table(4 * ROWS), seconds=300, what="all rows are read back")
-        assert sorted(found) == list(range(4 * ROWS)), "each once"
+        outcome = await eventually(lambda: in_table(4 * ROWS), seconds=300, what="all rows are read back")
+        assert sorted(outcome) == list(range(4 * ROWS)), "each once"
         assert await worker.end() == 0

@@ -18,8 +18,10 @@ def test_lines_have_logger_level_task_and_trace_and_obey_levels() -> None:
     command = [sys.executable, "-m", "support.java.logs"]
     done = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests())
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith(b"{")]
-    found = [(one["logger"], one["level"], one["message"], one.get("context")) for one in lines if "logger" in one]
-    assert found == [
+    results = [
+        (line["logger"], line["level"], line["message"], line.get("context")) for line in lines if "logger" in line
+    ]
+    assert results == [
         ("acme.quiet", "info", "read 7 rows", None),
         ("acme.loud.Task", "debug", "in detail", "[lines|task-3]"),
         ("acme.loud.Task", "error", "no table", "[lines|task-3]"),

@@ -67,8 +67,8 @@ def committed(bootstrap: str, group: str, topic: str) -> int:
     """Where the group stands in the topic's first partition; negative where it does not."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
-        return int(found.offset)
+        (result,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+        return int(result.offset)
     finally:
         consumer.close()
 
@@ -92,8 +92,8 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
     async with workers(worker):
         for kind in ("Source", "Checkpoint", "Heartbeat"):
             name = f"{NAME}-{kind.lower()}"
-            made = await worker.ask("PUT", f"/connectors/{name}/config", config(bootstrap, kind), timeout=120)
-            assert (made.status_code, made.json().get("type")) == (201, "source"), made.text
+            result = await worker.ask("PUT", f"/connectors/{name}/config", config(bootstrap, kind), timeout=120)
+            assert (result.status_code, result.json().get("type")) == (201, "source"), result.text
             if kind == "Source":
                 await eventually(lambda: there(REMOTE, RECORDS), seconds=180, what="all is mirrored")
 
@@ -101,9 +101,11 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
         await kill_slot_of(f"{NAME}-source", spark)
         await asyncio.to_thread(send, bootstrap, NAME, range(RECORDS + 500, RECORDS + 1000))
         await eventually(lambda: there(REMOTE, RECORDS + 1000), seconds=180, what="all is mirrored after a kill")
-        found = await read(REMOTE)
-        assert sorted(int(one.value()) for one in found) == list(range(RECORDS + 1000)), "each once"
-        assert all((one.partition(), one.headers()) == (int(one.value()) % 2, [("h", b"\x00\xff")]) for one in found)
+        outcome = await read(REMOTE)
+        assert sorted(int(item.value()) for item in outcome) == list(range(RECORDS + 1000)), "each once"
+        assert all(
+            (item.partition(), item.headers()) == (int(item.value()) % 2, [("h", b"\x00\xff")]) for item in outcome
+        )
 
         # The connector itself looks for topics, and asks for other tasks.
         await asyncio.to_thread(create_topic, bootstrap, f"{NAME}-later", 2)
@@ -120,10 +122,10 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
             return max(0, await asyncio.to_thread(committed, bootstrap, READERS, REMOTE))
 
         behind = await eventually(follows, seconds=120, what="the group's offsets follow to the mirrored topic")
-        read_before = [int(one.value()) for one in found if one.partition() == 0 and one.offset() < behind]
+        read_before = [int(item.value()) for item in outcome if item.partition() == 0 and item.offset() < behind]
         assert 0 < len(read_before) <= RECORDS // 2, "the mirrored topic has offsets that mark transactions, too"
         assert max(read_before) < RECORDS
         for kind in ("source", "heartbeat"):
             status = (await worker.ask("GET", f"/connectors/{NAME}-{kind}/status")).json()
-            assert [one["state"] for one in status["tasks"]][:1] == ["RUNNING"], status
+            assert [task["state"] for task in status["tasks"]][:1] == ["RUNNING"], status
         assert await worker.end() == 0

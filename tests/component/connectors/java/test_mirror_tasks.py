@@ -46,29 +46,29 @@ def config(bootstrap: str, name: str, kind: str, folder: Path, **more: str) -> d
     }
 
 
-def running(bootstrap: str, given: dict[str, str], folder: Path) -> Any:
+def running(bootstrap: str, values: dict[str, str], folder: Path) -> Any:
     """What copies for the task."""
     fields = {"worker_config": {"offset.flush.interval.ms": "500"}}
-    return hosted_java(bootstrap, given, folder / given["name"], fields=fields)
+    return hosted_java(bootstrap, values, folder / values["name"], fields=fields)
 
 
-def copied(process: HostedRun, given: dict[str, str], folder: Path, topic: str, records: int) -> None:
+def copied(process: HostedRun, fields: dict[str, str], folder: Path, topic: str, records: int) -> None:
     """Returns once so many are in the topic, however many copy runs that took."""
-    log = folder / given["name"]
+    log = folder / fields["name"]
 
     def there() -> bool:
         assert process.poll() is None, log.read_text(errors="replace")[-6000:]
-        return len(messages(given["target.cluster.bootstrap.servers"], topic)) >= records
+        return len(messages(fields["target.cluster.bootstrap.servers"], topic)) >= records
 
     try:
-        until(there, f"{given['name']} has copied", 240, every=1.0)
+        until(there, f"{fields['name']} has copied", 240, every=1.0)
     except AssertionError as error:
         raise AssertionError(f"{error}; the log ends with:\n{log.read_text(errors='replace')[-6000:]}") from error
 
 
 def synced(bootstrap: str, syncs: str, name: str) -> set[int]:
     """The partitions of which there are offset syncs."""
-    return {struct.unpack(f">H{len(name)}sI", one.key() or b"")[2] for one in messages(bootstrap, syncs)}
+    return {struct.unpack(f">H{len(name)}sI", message.key() or b"")[2] for message in messages(bootstrap, syncs)}
 
 
 def test_mirror_maker_of_java(bootstrap: str, name: str, tmp_path: Path) -> None:
@@ -96,13 +96,16 @@ def test_mirror_maker_of_java(bootstrap: str, name: str, tmp_path: Path) -> None
         until(lambda: synced(bootstrap, syncs, name) == {0, 1}, "offsets of both partitions are synced", every=1.0)
         process.terminate()
         assert process.wait(60) == 0
-    found = messages(bootstrap, remote)
-    assert sorted(int(one.value() or b"") for one in found) == list(range(RECORDS))
-    for one in found:
-        number = int(one.value() or b"")
-        assert (one.partition(), one.timestamp()[1]) == (number % 2, 10**12 + number)
-        assert (one.key(), one.headers()) == (b"k", [("h", b"\x00\xff")])
-    places = {(one.partition(), one.offset()): int(one.value() or b"") for one in found}
+    actual_messages = messages(bootstrap, remote)
+    assert sorted(int(actual_message.value() or b"") for actual_message in actual_messages) == list(range(RECORDS))
+    for item in actual_messages:
+        number = int(item.value() or b"")
+        assert (item.partition(), item.timestamp()[1]) == (number % 2, 10**12 + number)
+        assert (item.key(), item.headers()) == (b"k", [("h", b"\x00\xff")])
+    places = {
+        (actual_message.partition(), actual_message.offset()): int(actual_message.value() or b"")
+        for actual_message in actual_messages
+    }
     for sync in messages(bootstrap, syncs):
         _, _, part = struct.unpack(f">H{len(name)}sI", sync.key() or b"")
         upstream, downstream = struct.unpack(">qq", sync.value() or b"")

@@ -50,8 +50,8 @@ def jar_of(path: Path, classes: Path, patterns: str, changes: Mapping[bytes, byt
 @pytest.fixture
 async def host(acme: InstalledPlugin) -> AsyncIterator[PluginHost]:
     """One process, as for questions about tasks."""
-    async with PluginHost(acme, answer_seconds=60, processes=1) as made:
-        yield made
+    async with PluginHost(acme, answer_seconds=60, processes=1) as plugin_host:
+        yield plugin_host
 
 
 def calls(folder: Path) -> list[str]:
@@ -64,7 +64,7 @@ async def test_what_classes_say_is_kept_and_one_that_cannot_be_made_hides_no_oth
     assert acme.java is not None
     async with PluginHost(acme, answer_seconds=60) as host:
         java = java_folders.keep_answers(acme.java, await host.java_answers())
-    versions = {(one.class_name, one.type): one.version for one in java.classes}
+    versions = {(item.class_name, item.type): item.version for item in java.classes}
     assert versions[RESTLESS, "source"] == "2.5"
     assert versions[STAMP, "transformation"] == "3.1"
     assert java.problem_of(RESTLESS) == java.problem_of(STAMP) == ""
@@ -76,9 +76,11 @@ async def test_a_transforms_keys_are_judged_by_its_own_validators(acme: Installe
     config = {"connector.class": RESTLESS, "name": "sea", "folder": "/tmp", "transforms": "s"}
     config |= {"transforms.s.type": "StampTransform", "transforms.s.level": "11"}
     async with PluginHost(acme, answer_seconds=60) as host:
-        found = errors(await host.validate(RESTLESS, config, {}))
-        assert list(found) == ["transforms.s.level"]
-        assert found["transforms.s.level"] == ["Invalid value 11 for configuration level: Value must be no more than 9"]
+        actual_errors = errors(await host.validate(RESTLESS, config, {}))
+        assert list(actual_errors) == ["transforms.s.level"]
+        assert actual_errors["transforms.s.level"] == [
+            "Invalid value 11 for configuration level: Value must be no more than 9"
+        ]
         empty = errors(await host.validate(RESTLESS, {"connector.class": RESTLESS, "name": "sea", "folder": ""}, {}))
         assert empty == {"folder": ["Invalid value  for configuration folder: String must be non-empty"]}
         keys = (await host.step_keys(STAMP, "transformation")).keys
@@ -88,12 +90,14 @@ async def test_a_transforms_keys_are_judged_by_its_own_validators(acme: Installe
 async def test_a_connector_can_name_a_transform_of_another_folder(classes: Path, tmp_path: Path) -> None:
     jar_of(tmp_path / "waters" / "waters.jar", classes, SOURCES)
     jar_of(tmp_path / "steps" / "steps.jar", classes, "Stamp*.class")
-    waters = {one.name: one for one in scan(str(tmp_path)).plugins}["waters"]
+    waters = {plugin.name: plugin for plugin in scan(str(tmp_path)).plugins}["waters"]
     config = {"connector.class": RESTLESS, "name": "sea", "folder": "/tmp", "transforms": "s"}
     config |= {"transforms.s.type": STAMP, "transforms.s.level": "11"}
     async with PluginHost(waters, answer_seconds=60) as host:
-        found = errors(await host.validate(RESTLESS, config, {}))
-    assert found == {"transforms.s.level": ["Invalid value 11 for configuration level: Value must be no more than 9"]}
+        actual_errors = errors(await host.validate(RESTLESS, config, {}))
+    assert actual_errors == {
+        "transforms.s.level": ["Invalid value 11 for configuration level: Value must be no more than 9"]
+    }
 
 
 async def test_a_step_is_loaded_in_the_version_that_is_asked_for(classes: Path, tmp_path: Path) -> None:
@@ -103,7 +107,7 @@ async def test_a_step_is_loaded_in_the_version_that_is_asked_for(classes: Path, 
     quiet = {b"\x01\x00\x031.2": b"\x01\x00\x031.1", b"toUpperCase": b"toLowerCase"}
     jar_of(tmp_path / "older" / "steps-1.1.jar", classes, "Shout*.class", quiet)
     (tmp_path / "lines").write_text("v0\n")
-    waters = {one.name: one for one in scan(str(tmp_path)).plugins}["waters"]
+    waters = {plugin.name: plugin for plugin in scan(str(tmp_path)).plugins}["waters"]
     shout = {"transforms": "s", "transforms.s.type": SHOUT, "transforms.s.end": "Z"}
     sources = {
         SCRIPTED: {"topics": "t", "log": str(tmp_path / "calls"), "records": "1"},
@@ -125,22 +129,22 @@ async def test_a_step_is_loaded_in_the_version_that_is_asked_for(classes: Path, 
         await process.start()
         for kind in sources:
             assert await written(kind) == "V0Z"
-            for wanted in ("1.1", "[1,1.2)"):
-                assert await written(kind, **{"transforms.s.plugin.version": wanted}) == "v0Z", kind
-            for key, more, known in (
+            for expected in ("1.1", "[1,1.2)"):
+                assert await written(kind, **{"transforms.s.plugin.version": expected}) == "v0Z", kind
+            for key, more, present in (
                 ("transforms.s.plugin.version", {}, "1.2, 1.1"),
                 ("value.converter.plugin.version", {"value.converter": "acme.ReversedConverter"}, "undefined"),
             ):
                 refused = (await ask(kind, **more, **{key: "[7,)"}))["error"]
-                assert (refused["key"], f"[7,), available versions: [{known}]" in refused["message"]) == (key, True)
+                assert (refused["key"], f"[7,), available versions: [{present}]" in refused["message"]) == (key, True)
     finally:
         await process.close()
 
 
 def errors(infos: Mapping[str, Any]) -> dict[str, list[str]]:
     """What is wrong with each key."""
-    values = [one["value"] for one in infos["configs"]]
-    return {one["name"]: one["errors"] for one in values if one["errors"]}
+    values = [config["value"] for config in infos["configs"]]
+    return {value["name"]: value["errors"] for value in values if value["errors"]}
 
 
 async def test_a_connector_stays_started_until_it_asks_for_other_tasks(host: PluginHost, tmp_path: Path) -> None:
@@ -156,7 +160,7 @@ async def test_a_connector_stays_started_until_it_asks_for_other_tasks(host: Plu
 
     await eventually(asked, what="the connector asks for other tasks")
     more = await host.task_configs(RESTLESS, config, 4, offsets=[(rows[0][0], b'{"depth":8}')])
-    assert [(one["number"], one["offset"]) for one in more] == [("0", "{depth=8}"), ("1", "{depth=8}")]
+    assert [(entry["number"], entry["offset"]) for entry in more] == [("0", "{depth=8}"), ("1", "{depth=8}")]
     assert await host.tend_again(RESTLESS, config, more)
     assert calls(tmp_path) == ["start"]
 
@@ -201,15 +205,15 @@ async def test_a_value_that_start_refuses_is_an_error_of_the_configuration(host:
     assert "at acme.RestlessSource.start" in caught.value.java_trace
 
 
-@pytest.mark.parametrize("published", [POSTGRES, JDBC, FILES, MIRROR, MONGO], ids=lambda one: one.name)
+@pytest.mark.parametrize("published", [POSTGRES, JDBC, FILES, MIRROR, MONGO], ids=lambda value: value.name)
 async def test_published_plugins_classes_can_all_be_made_and_asked(published: Published) -> None:
     (plugin,) = scan(str(await published.path())).plugins
     async with PluginHost(plugin, answer_seconds=60) as host:
-        for one in await host.java_answers():
-            assert (one["class"], one["problem"]) == (one["class"], "")
-            assert one["version"] not in ("", "undefined")
+        for java_answer in await host.java_answers():
+            assert (java_answer["class"], java_answer["problem"]) == (java_answer["class"], "")
+            assert java_answer["version"] not in ("", "undefined")
         for full in plugin.classes:
             assert (await host.config_def(full)).keys
-            found = await host.validate(full, {"connector.class": full, "name": "x", "topics": "t"}, {})
-            assert found["configs"]
-            json.dumps(found)
+            answer = await host.validate(full, {"connector.class": full, "name": "x", "topics": "t"}, {})
+            assert answer["configs"]
+            json.dumps(answer)

@@ -32,9 +32,9 @@ async def worker(
 ) -> AsyncIterator[WorkerProcess]:
     """One that has them all."""
     path = {"plugin.path": await plugin_path(POSTGRES, MARIADB, JDBC, MONGO, FILES, MIRROR)}
-    made = WorkerProcess(tmp_path_factory.mktemp("published"), bootstrap, "published", spark.address, path)
-    async with workers(made):
-        yield made
+    worker_process = WorkerProcess(tmp_path_factory.mktemp("published"), bootstrap, "published", spark.address, path)
+    async with workers(worker_process):
+        yield worker_process
 
 
 @pytest.mark.parametrize(
@@ -51,17 +51,17 @@ async def test_a_class_is_listed_described_and_judges_its_configuration(
     worker: WorkerProcess, *, name: str, kind: str, version: str, key: str, bad: str, error: str
 ) -> None:
     async def listed() -> list[dict[str, str]]:
-        return [one for one in (await worker.ask("GET", "/connector-plugins")).json() if one["class"] == name]
+        return [entry for entry in (await worker.ask("GET", "/connector-plugins")).json() if entry["class"] == name]
 
     assert await eventually(listed, seconds=120, what=f"{name} is listed") == [
         {"class": name, "type": kind, "version": version}
     ]
     described = await worker.ask("GET", f"/connector-plugins/{name}/config")
     assert described.status_code == 200, described.text
-    assert key in [one["name"] for one in described.json()]
+    assert key in [entry["name"] for entry in described.json()]
     config = {"connector.class": name, "name": "x", "topics": "t", key: bad}
     judged = (await worker.ask("PUT", f"/connector-plugins/{name}/config/validate", config)).json()
-    errors = {one["value"]["name"]: one["value"]["errors"] for one in judged["configs"]}
+    errors = {config["value"]["name"]: config["value"]["errors"] for config in judged["configs"]}
     assert error in " ".join(errors[key]), errors[key]
     refused = await worker.ask("POST", "/connectors", {"name": "x", "config": config})
     assert (refused.status_code, error in refused.json()["message"]) == (400, True), refused.text

@@ -28,8 +28,8 @@ pytestmark = [pytest.mark.component, needs_java()]
 def test_all_that_connects_data_may_be_crosses_and_comes_back() -> None:
     command = [sys.executable, "-m", "support.java.data"]
     said = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
-    found = json.loads(said.splitlines()[-1])
-    assert {what: is_so for what, is_so in found.items() if is_so is not True} == {}
+    tree = json.loads(said.splitlines()[-1])
+    assert {what: is_so for what, is_so in tree.items() if is_so is not True} == {}
 
 
 async def test_a_java_source_writes_avro_and_its_bad_record_has_its_stage(
@@ -66,9 +66,13 @@ async def test_a_java_source_writes_avro_and_its_bad_record_has_its_stage(
         until(done, name, 90)
         process.terminate()
         assert process.wait(60) == 0
-    found = messages(bootstrap, name)
-    assert read(registry, "value", name, [one.value() for one in found]) == [f"v{n}" for n in range(30) if n != 13]
-    assert read(registry, "key", name, [one.key() for one in found]) == [f"k{n}" for n in range(30) if n != 13]
+    actual_messages = messages(bootstrap, name)
+    assert read(registry, "value", name, [actual_message.value() for actual_message in actual_messages]) == [
+        f"v{n}" for n in range(30) if n != 13
+    ]
+    assert read(registry, "key", name, [actual_message.key() for actual_message in actual_messages]) == [
+        f"k{n}" for n in range(30) if n != 13
+    ]
     (letter,) = messages(bootstrap, letters)
     headers = {key: (value or b"").decode() for key, value in letter.headers() or ()}
     assert headers["__connect.errors.stage"] == "VALUE_CONVERTER"
@@ -130,5 +134,5 @@ def read(registry: RegistryProcess, role: str, topic: str, payloads: list[bytes 
     converter = AvroConverter({"schema.registry.url": registry.url, "converter.type": role})
     converter.bind(open_registry)
     column = converter.of_topic(topic).to_connect(payloads)
-    assert [(one.type, one.optional) for one in (column.schema_of(0),) if one] == [("string", role == "key")]
+    assert [(item.type, item.optional) for item in (column.schema_of(0),) if item] == [("string", role == "key")]
     return list(column.values)

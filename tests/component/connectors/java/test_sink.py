@@ -78,8 +78,10 @@ def test_a_precommit_that_fails_has_the_records_given_again(scripted: Scripted) 
 
 def test_a_precommit_that_fails_behind_a_seek_has_the_records_from_there_given_again(scripted: Scripted) -> None:
     scripted.send([f"v{n}" for n in range(10)])
-    asked = {"keelman.commit.interval.ms": "600000"}
-    with scripted.hosted(worker=asked, asks_commits="2", commit_fails="yes", rewinds_at="1", rewinds_to="5") as process:
+    request = {"keelman.commit.interval.ms": "600000"}
+    with scripted.hosted(
+        worker=request, asks_commits="2", commit_fails="yes", rewinds_at="1", rewinds_to="5"
+    ) as process:
         twice = [f"v{n}" for n in range(5, 10)] * 2
         until(lambda: scripted.values() == [*[f"v{n}" for n in range(10)], *twice], "given again")
         until(lambda: scripted.group() == 10, "committed")
@@ -87,9 +89,9 @@ def test_a_precommit_that_fails_behind_a_seek_has_the_records_from_there_given_a
 
 
 def test_a_task_is_flushed_as_often_as_its_worker_says(scripted: Scripted) -> None:
-    given = {"keelman.commit.interval.ms": "", "offset.flush.interval.ms": "2000"}
+    fields = {"keelman.commit.interval.ms": "", "offset.flush.interval.ms": "2000"}
     sent: list[str] = []
-    with scripted.hosted(worker=given) as process:
+    with scripted.hosted(worker=fields) as process:
         until(lambda: scripted.noted("open"), "it has its partition")
         begun = time.monotonic()
 
@@ -215,13 +217,13 @@ def test_bad_records_are_dead_letters_with_their_stage(scripted: Scripted) -> No
         scripted.until_put(process, ["v0", "v4"])
         until(lambda: scripted.group() == 5, "committed")
         scripted.stopped(process)
-    found = {letter.value(): dict(letter.headers() or []) for letter in messages(scripted.bootstrap, dead)}
-    stages = {value: headers["__connect.errors.stage"] for value, headers in found.items()}
+    headers = {letter.value(): dict(letter.headers() or []) for letter in messages(scripted.bootstrap, dead)}
+    stages = {value: headers["__connect.errors.stage"] for value, headers in headers.items()}
     assert stages == {b"no json": b"VALUE_CONVERTER", b'"v2"': b"TASK_PUT", b'"v3"': b"TASK_PUT"}
-    assert found[b"no json"]["__connect.errors.class.name"] == JSON.encode()
-    assert found[b'"v2"']["__connect.errors.exception.message"] == b"bad: v2"
-    assert found[b'"v2"']["__connect.errors.exception.class.name"] == b"java.lang.IllegalArgumentException"
-    assert found[b'"v3"']["h"] == b"3"
+    assert headers[b"no json"]["__connect.errors.class.name"] == JSON.encode()
+    assert headers[b'"v2"']["__connect.errors.exception.message"] == b"bad: v2"
+    assert headers[b'"v2"']["__connect.errors.exception.class.name"] == b"java.lang.IllegalArgumentException"
+    assert headers[b'"v3"']["h"] == b"3"
 
 
 def test_a_put_that_does_not_come_back_is_interrupted_when_its_run_is_drained(scripted: Scripted) -> None:
@@ -321,7 +323,7 @@ def test_a_preview_shows_what_the_task_would_be_given(scripted: Scripted) -> Non
     assert converted["record"]["key"] == {"schema": "string?", "value": "k0"}
     assert converted["record"]["value"]["value"] == {"id": 7, "name": "seven"}
     assert (converted["record"]["offset"], converted["record"]["timestamp_ms"]) == (0, scripted.sent_ms)
-    assert [one["name"] for one in converted["record"]["headers"]] == ["h"]
+    assert [header["name"] for header in converted["record"]["headers"]] == ["h"]
     assert (first["outcome"], only["record"]["value"]["value"]) == ("given", "seven")
     assert (last["outcome"], last["error"]["stage"]) == ("failed", "VALUE_CONVERTER")
     assert scripted.calls.exists() is False, "no task is started"

@@ -106,9 +106,9 @@ def test_slots_with_our_consumer_and_with_javas_share_a_group_while_one_takes_th
 
     def until_copied(count: int) -> None:
         def copied() -> bool:
-            found = [*lines(0), *lines(1), *scripted.values()]
-            assert len(found) <= count or sorted(found) == sorted(set(found)), "nothing twice"
-            return sorted(found) == sorted(values[:count])
+            results = [*lines(0), *lines(1), *scripted.values()]
+            assert len(results) <= count or sorted(results) == sorted(set(results)), "nothing twice"
+            return sorted(results) == sorted(values[:count])
 
         until(copied, f"{count} are copied")
 

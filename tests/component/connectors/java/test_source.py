@@ -36,19 +36,23 @@ def scripted(bootstrap: str, name: str, classes: Path, tmp_path: Path) -> Script
 
 def test_a_task_is_told_of_each_record_with_its_place_and_goes_on_from_its_offsets(scripted: Scripted) -> None:
     second = f"{scripted.name}-b"
-    made = {"topic.creation.default.partitions": "3", "topic.creation.default.replication.factor": "1"}
-    config = {"topics": f"{scripted.name},{second}", "parts": "2", "records": "100", **made}
+    fields = {"topic.creation.default.partitions": "3", "topic.creation.default.replication.factor": "1"}
+    config = {"topics": f"{scripted.name},{second}", "parts": "2", "records": "100", **fields}
     with scripted.hosted(**config) as process:
         scripted.copied(100, process)
         scripted.stopped(process)
     assert scripted.values() == [f"v{n}" for n in range(0, 100, 2)]
-    found = messages(scripted.bootstrap, second)
-    assert sorted(int((one.value() or b"")[1:]) for one in found) == list(range(1, 100, 2))
-    assert {one.partition() for one in found} == {0, 1, 2}
-    assert found[0].headers() == [("from", (found[0].key() or b"").replace(b"k", b"h"))]
+    actual_messages = messages(scripted.bootstrap, second)
+    assert sorted(int((actual_message.value() or b"")[1:]) for actual_message in actual_messages) == list(
+        range(1, 100, 2)
+    )
+    assert {actual_message.partition() for actual_message in actual_messages} == {0, 1, 2}
+    assert actual_messages[0].headers() == [("from", (actual_messages[0].key() or b"").replace(b"k", b"h"))]
     told = dict(line.split(" ", 1) for line in scripted.noted("record"))
-    for one in [*messages(scripted.bootstrap, scripted.name), *found]:
-        assert told[(one.value() or b"")[1:].decode()] == f"{one.topic()} {one.partition()} {one.offset()}"
+    for message in [*messages(scripted.bootstrap, scripted.name), *actual_messages]:
+        assert (
+            told[(message.value() or b"")[1:].decode()] == f"{message.topic()} {message.partition()} {message.offset()}"
+        )
     assert set(scripted.noted("commit")) == {"true"}
     assert scripted.calls.read_text().splitlines()[-1] == "stop"
     assert scripted.offsets() == {"p0": 98, "p1": 99}
@@ -114,7 +118,7 @@ def test_a_record_that_its_converter_cannot_take_is_a_dead_letter_with_its_stage
     assert headers["from"] == b"h17"
     assert json.loads(headers["keelman.errors.source.offset"])["n"] == 17
     assert "17 nowhere" in scripted.noted("record")
-    (place,) = [one.offset() for one in messages(scripted.bootstrap, scripted.name) if one.key() == b"k18"]
+    (place,) = [message.offset() for message in messages(scripted.bootstrap, scripted.name) if message.key() == b"k18"]
     assert f"18 {scripted.name} 0 {place}" in scripted.noted("record")
 
 
@@ -133,7 +137,7 @@ def test_each_record_once_whatever_kills_its_slot(scripted: Scripted) -> None:
     assert starts == sorted(starts), "each begins where those before it have committed"
     assert starts[-1] > 0
     assert scripted.values() == [f"v{n}" for n in range(0, 20000, 2)]
-    assert sorted(int(one[1:]) for one in scripted.values(second)) == list(range(1, 20000, 2))
+    assert sorted(int(item[1:]) for item in scripted.values(second)) == list(range(1, 20000, 2))
 
 
 def test_transactions_end_where_the_task_wants_it(scripted: Scripted) -> None:
@@ -157,22 +161,27 @@ def test_records_as_they_are_in_java(scripted: Scripted) -> None:
     with scripted.hosted(poll="2000", producer_override_compression_type="lz4", **config) as process:
         scripted.copied(2000, process)
         scripted.stopped(process)
-    found = messages(scripted.bootstrap, second)
-    assert {one.partition(): len([1 for other in found if other.partition() == one.partition()]) for one in found} == {
+    actual_messages = messages(scripted.bootstrap, second)
+    assert {
+        actual_message.partition(): len(
+            [1 for other in actual_messages if other.partition() == actual_message.partition()]
+        )
+        for actual_message in actual_messages
+    } == {
         0: 1000,
         1: 1000,
     }
-    for one in found:
-        number = int((one.value() or b"").strip(b"vx"))
-        assert (one.partition(), one.timestamp()[1], one.key()) == (number % 2, 1000 + number, None)
-        assert one.headers() == [("from", b"h%d" % number)]
+    for item in actual_messages:
+        number = int((item.value() or b"").strip(b"vx"))
+        assert (item.partition(), item.timestamp()[1], item.key()) == (number % 2, 1000 + number, None)
+        assert item.headers() == [("from", b"h%d" % number)]
 
 
 def test_batches_are_packed_with_every_codec() -> None:
     command = [sys.executable, "-m", "support.java.packing"]
     said = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
-    found = json.loads(said.splitlines()[-1])
-    assert found == dict.fromkeys(("none", "gzip", "snappy", "lz4", "zstd"), True)
+    tree = json.loads(said.splitlines()[-1])
+    assert tree == dict.fromkeys(("none", "gzip", "snappy", "lz4", "zstd"), True)
 
 
 def test_offsets_are_byte_for_byte_those_of_kafka_connect(scripted: Scripted) -> None:
@@ -181,8 +190,10 @@ def test_offsets_are_byte_for_byte_those_of_kafka_connect(scripted: Scripted) ->
     with scripted.hosted() as process:
         scripted.copied(100, process)
         scripted.stopped(process)
-    found = {one.key(): one.value() for one in messages(scripted.bootstrap, OFFSET_TOPIC)}
-    assert {key: value for key, value in found.items() if parse_key(key or b"") in map(parse_key, recorded)} == recorded
+    values = {message.key(): message.value() for message in messages(scripted.bootstrap, OFFSET_TOPIC)}
+    assert {
+        key: value for key, value in values.items() if parse_key(key or b"") in map(parse_key, recorded)
+    } == recorded
     with scripted.hosted(records="110", nests="108") as process:
         last = scripted.ends(process)
     assert last["state"] == "FAILED"
@@ -260,13 +271,15 @@ def test_a_transform_that_fails_is_named_and_the_run_goes_on_without_transaction
         scripted.stopped(process)
     assert scripted.values() == ["7"], "the one that is a number already"
     letters = messages(scripted.bootstrap, dead)
-    assert [json.loads(one.value() or b"")["payload"] for one in letters] == [f"v{n}" for n in range(100) if n != 7]
+    assert [json.loads(letter.value() or b"")["payload"] for letter in letters] == [
+        f"v{n}" for n in range(100) if n != 7
+    ]
     assert dict(letters[0].headers() or [])["__connect.errors.stage"] == b"TRANSFORMATION"
     assert f"7 {scripted.name} 0 0" in scripted.noted("record")
 
 
 def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> None:
-    kept = {
+    stored = {
         "header.converter": "acme.BracketHeaders",
         "errors.tolerance": "all",
         "errors.deadletterqueue.topic.name": f"{scripted.name}-dead",
@@ -278,7 +291,7 @@ def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> 
         "transforms.cast.type": "org.apache.kafka.connect.transforms.Cast$Value",
         "transforms.cast.spec": "int32",
     }
-    with scripted.hosted(records="3", **kept, **broken) as process:
+    with scripted.hosted(records="3", **stored, **broken) as process:
         until(lambda: scripted.offsets() == {"p0": 2}, "all are dead letters")
         scripted.stopped(process)
     mended = {
@@ -293,7 +306,7 @@ def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> 
         scripted.log,
         {
             "name": scripted.name,
-            "config": {**scripted.config, **kept, **mended},
+            "config": {**scripted.config, **stored, **mended},
             "worker_config": {"bootstrap.servers": scripted.bootstrap, **converters},
             "sink": False,
             "seconds": 60,
@@ -301,7 +314,9 @@ def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> 
         },
     )
     assert (told["sent"], told["failed"], told["lost"]) == (3, 0, 0), told
-    assert [(one.key(), one.value(), one.headers()) for one in messages(scripted.bootstrap, scripted.name)] == [
+    assert [
+        (message.key(), message.value(), message.headers()) for message in messages(scripted.bootstrap, scripted.name)
+    ] == [
         (b"k%d" % n, f"{scripted.name}:V{n}!"[::-1].encode(), [("from", b"<h%d>" % n), ("seen", b"<-1>")])
         for n in range(3)
     ]

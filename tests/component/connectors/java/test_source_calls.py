@@ -57,5 +57,5 @@ def test_its_calls_are_those_of_kafka_connect(
 ) -> None:
     once = GUARANTEES[guarantee]
     notes = noted_calls(tmp_path, bootstrap=bootstrap, classes=str(classes), name=name, exactly_once=once)
-    found = unlike(notes, IN_ONE_PROCESS[once], exactly_once=once)
-    assert found == DIFFERENT[guarantee], json.dumps(found, indent=1)
+    actual_unlike = unlike(notes, IN_ONE_PROCESS[once], exactly_once=once)
+    assert actual_unlike == DIFFERENT[guarantee], json.dumps(actual_unlike, indent=1)

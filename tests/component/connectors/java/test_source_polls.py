@@ -29,7 +29,7 @@ def scripted(bootstrap: str, name: str, classes: Path, tmp_path: Path) -> Script
 
 def numbers(scripted: Scripted, topic: str = "") -> list[int]:
     """Those of the committed records."""
-    return [int(found[1]) for one in scripted.values(topic) if (found := re.search(r"v(\d+)", one, re.IGNORECASE))]
+    return [int(match[1]) for item in scripted.values(topic) if (match := re.search(r"v(\d+)", item, re.IGNORECASE))]
 
 
 @pytest.mark.parametrize("boundary", ["poll", "interval"])
@@ -92,10 +92,10 @@ def test_a_bad_record_in_mid_poll_leaves_nothing_of_its_poll_behind(
         until(lambda: scripted.offsets() == {"p0": 19999}, "all is committed")
         scripted.stopped(process)
     assert [line.split()[0] for line in scripted.noted("start")] == ["0", "0"]
-    found = numbers(scripted)
-    assert sorted(set(found)) == list(range(20000))
+    actual_numbers = numbers(scripted)
+    assert sorted(set(actual_numbers)) == list(range(20000))
     if delivery == ONCE:
-        assert len(found) == 20000
+        assert len(actual_numbers) == 20000
 
 
 def test_a_large_poll_with_records_for_several_topics_is_whole_too(scripted: Scripted) -> None:

@@ -34,9 +34,9 @@ class Shared:
         until(lambda: sorted(self._read()) == sorted(self._sent), f"{len(self._sent)} are read: {self._read()[-3:]}")
 
     def _read(self) -> list[str]:
-        found = self.scripted.values() + [value for one in self._others for value in one.values]
-        assert len(found) == len(set(found)), "nothing twice"
-        return found
+        result = self.scripted.values() + [value for other in self._others for value in other.values]
+        assert len(result) == len(set(result)), "nothing twice"
+        return result
 
     def joined_by(self, other: Member) -> int:
         """Which partition the other one has, once it has one."""
@@ -69,9 +69,9 @@ def test_partitions_change_hands_one_by_one_where_the_only_assignor_is_cooperati
 def test_topics_and_partitions_that_come_are_opened_beside_those_that_stay(scripted: Scripted) -> None:
     name = scripted.name
     first, second, more = f"{name}-x1-0", f"{name}-x2-0", f"{name}-x1-1"
-    given = {"topics_regex": f"{name}-x.*", "consumer_override_metadata_max_age_ms": "1000"}
+    fields = {"topics_regex": f"{name}-x.*", "consumer_override_metadata_max_age_ms": "1000"}
     create_topic(scripted.bootstrap, f"{name}-x1")
-    with scripted.hosted(topics="", **given, **{KEY: f"{PACKAGE}.CooperativeStickyAssignor"}) as process:
+    with scripted.hosted(topics="", **fields, **{KEY: f"{PACKAGE}.CooperativeStickyAssignor"}) as process:
         until(lambda: scripted.noted("open") == [f"{first} of {first}"], "it has the first topic")
         create_topic(scripted.bootstrap, f"{name}-x2")
         until(lambda: scripted.noted("open")[-1] == f"{second} of {first},{second}", "and the second")
@@ -97,8 +97,8 @@ def test_partitions_change_hands_all_at_once_where_one_of_the_assignors_is_not(
 ) -> None:
     """As in Kafka Connect, also with a member that knows a cooperative one alone."""
     shared, both = Shared(scripted), (0, 1)
-    given = ",".join(f"{PACKAGE}.{one.strip()}" for one in assignors.split(",") if one)
-    with scripted.hosted(topics=shared.topic, **({KEY: given} if given else {})) as process:
+    text = ",".join(f"{PACKAGE}.{part.strip()}" for part in assignors.split(",") if part)
+    with scripted.hosted(topics=shared.topic, **({KEY: text} if text else {})) as process:
         until(lambda: scripted.noted("open"), "it has both")
         shared.send()
         with member(scripted.bootstrap, f"connect-{scripted.name}", shared.topic, others) as other:
@@ -114,11 +114,11 @@ def test_partitions_change_hands_all_at_once_where_one_of_the_assignors_is_not(
 
 def test_two_tasks_with_a_sticky_assignor_share_a_topic(scripted: Scripted) -> None:
     shared = Shared(scripted)
-    given = {"topics": shared.topic, KEY: f"{PACKAGE}.StickyAssignor"}
-    with scripted.hosted(**given) as first:
+    fields = {"topics": shared.topic, KEY: f"{PACKAGE}.StickyAssignor"}
+    with scripted.hosted(**fields) as first:
         until(lambda: scripted.noted("open"), "it has both")
         shared.send()
-        with scripted.hosted(task=1, **given) as second:
+        with scripted.hosted(task=1, **fields) as second:
             until(lambda: len(scripted.noted("open")) == 3, "each has one", SHARED_SECONDS)
             shared.send()
             scripted.stopped(second)
@@ -130,11 +130,11 @@ def test_a_sink_begins_at_once_with_an_assignor_that_has_nothing_in_common_with_
 ) -> None:
     """Its former self is a member still, with the other one: a static one keeps its place when it ends."""
     shared = Shared(scripted)
-    given = {"topics": shared.topic, "consumer_override_session_timeout_ms": "30000"}
-    with scripted.hosted(**given, **{KEY: f"{PACKAGE}.RangeAssignor"}) as process:
+    fields = {"topics": shared.topic, "consumer_override_session_timeout_ms": "30000"}
+    with scripted.hosted(**fields, **{KEY: f"{PACKAGE}.RangeAssignor"}) as process:
         shared.send()
         scripted.stopped(process)
-    with scripted.hosted(**given, **{KEY: f"{PACKAGE}.CooperativeStickyAssignor"}) as process:
+    with scripted.hosted(**fields, **{KEY: f"{PACKAGE}.CooperativeStickyAssignor"}) as process:
         until(lambda: len(scripted.noted("open")) == 2, "it has its partitions", 20)
         shared.send()
         scripted.stopped(process)

@@ -76,8 +76,8 @@ async def shell(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Shell
 async def test_commands_ask_the_gateway_of_their_context(shell: Shell) -> None:
     flags, ca = shell.system.gateway.flags, str(shell.folder / "ca.pem")
     http = f"https://127.0.0.1:{flags['http-port']}"
-    made = ("token", "create", "--name", "me", "--role", "operator", "--file", flags["access-file"])
-    _, token, _ = await shell.run(*made)
+    results = ("token", "create", "--name", "me", "--role", "operator", "--file", flags["access-file"])
+    _, token, _ = await shell.run(*results)
     words = ("context", "create", "own", "--gateway", f"127.0.0.1:{flags['port']}", "--http", http, "--ca", ca)
     assert (await shell.run(*words, "--token-file", "-", stdin=token))[0] == 0
     assert (await shell.run("context", "create", "nobody", *words[3:]))[0] == 0

@@ -71,8 +71,8 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
     folder = tmp_path_factory.mktemp("access")
     file = folder / "access.toml"
     file.write_text("".join(token_lines(name) for name in CALLERS))
-    async with running_system(folder, {"node-1": "127.0.0.1"}, {"access-file": str(file)}) as made:
-        async with as_caller(made, "admin") as admin:
+    async with running_system(folder, {"node-1": "127.0.0.1"}, {"access-file": str(file)}) as new_running_system:
+        async with as_caller(new_running_system, "admin") as admin:
             spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1"))
             request = brokers.CreateBrokerClusterRequest(name="outside", spec=spec)
             await admin.connect("broker_cluster").CreateBrokerCluster(request)
@@ -87,7 +87,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
                 await admin.connect("connector_definition").CreateConnectorDefinition(
                     definitions.CreateConnectorDefinitionRequest(name=f"of-{name}", spec=defined)
                 )
-        yield made
+        yield new_running_system
 
 
 def token_lines(name: str) -> str:
@@ -122,10 +122,10 @@ async def begun_operation(system: System) -> str:
 
         async def begun() -> str:
             try:
-                found = await admin.connect("connector_definition").ApplyConnectorDefinition(apply)
+                definition = await admin.connect("connector_definition").ApplyConnectorDefinition(apply)
             except FailedPrecondition:  # it does not run yet
                 return ""
-            return str(found.operation.name)
+            return str(definition.operation.name)
 
         return await eventually(begun)
 
@@ -157,23 +157,23 @@ async def outcome(link: Channel, path: str, authorization: str, operation: str, 
     have the caller's own; a stream that is expected to be let in is not waited for."""
     method = descriptor_pool.Default().FindMethodByName(path.removeprefix("/").replace("/", "."))
     kind, answer = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-    given = kind() if expected == "own" else about_mine(kind, method.name, operation)
+    kind_given = kind() if expected == "own" else about_mine(kind, method.name, operation)
     streams = ("stream" if method.client_streaming else "unary", "stream" if method.server_streaming else "unary")
     make: Any = getattr(link, "_".join(streams))
     call = make(path, request_serializer=kind.SerializeToString, response_deserializer=answer.FromString)
     metadata = (("authorization", authorization),) if authorization else ()
-    sent: Any = given
+    sent: Any = kind_given
     if method.client_streaming:  # a client that is refused while it writes may not hear why
-        sent = iter([] if method.server_streaming else [given])
+        sent = iter([] if method.server_streaming else [kind_given])
     seconds = STREAM_SECONDS if method.server_streaming and not expected.isdigit() else 30
     try:
-        made = call(sent, metadata=metadata, timeout=seconds)
+        result = call(sent, metadata=metadata, timeout=seconds)
         if method.server_streaming:
-            async for _ in made:
+            async for _ in result:
                 break
-            made.cancel()
+            result.cancel()
         else:
-            await made
+            await result
     except grpc.aio.AioRpcError as error:
         if error.code() is grpc.StatusCode.UNAUTHENTICATED:
             return "401"
@@ -191,24 +191,26 @@ async def test_every_route_lets_in_whom_the_page_says(system: System) -> None:
                 "/nothing" if path.count("/") > 1 else ""
             )
             header = {"Authorization": AUTHORIZATION[cell.column]} if AUTHORIZATION[cell.column] else {}
-            for one in ("GET", "POST", "PUT", "DELETE") if method == "any" else (method,):
-                answer = await http.request(one, path, headers=header)
-                found = {401: "401", 403: "403"}.get(answer.status_code, "yes")
+            for item in ("GET", "POST", "PUT", "DELETE") if method == "any" else (method,):
+                answer = await http.request(item, path, headers=header)
+                result = {401: "401", 403: "403"}.get(answer.status_code, "yes")
                 if path.startswith(("/v1", "/_private")):  # these have proofs of their own
-                    found = "yes" if "keelman" not in answer.headers.get("www-authenticate", "") else found
-                if found != {"own": "yes"}.get(cell.expected, cell.expected):
-                    wrong.append(f"{one} {path} as {cell.column}: {answer.status_code}, not {cell.expected}")
+                    result = "yes" if "keelman" not in answer.headers.get("www-authenticate", "") else result
+                if result != {"own": "yes"}.get(cell.expected, cell.expected):
+                    wrong.append(f"{item} {path} as {cell.column}: {answer.status_code}, not {cell.expected}")
     assert wrong == []
 
 
 async def test_lists_show_a_caller_its_own_clusters(system: System) -> None:
     async with as_caller(system, "operator of it") as client:
-        found = await client.connect("worker_cluster").ListWorkerClusters(clusters.ListWorkerClustersRequest())
-        assert [one.name for one in found.worker_clusters] == ["mine"]
+        actual_clusters = await client.connect("worker_cluster").ListWorkerClusters(
+            clusters.ListWorkerClustersRequest()
+        )
+        assert [worker_cluster.name for worker_cluster in actual_clusters.worker_clusters] == ["mine"]
         defined = await client.connect("connector_definition").ListConnectorDefinitions(
             definitions.ListConnectorDefinitionsRequest()
         )
-        assert [one.name for one in defined.connector_definitions] == ["of-mine"]
+        assert [connector_definition.name for connector_definition in defined.connector_definitions] == ["of-mine"]
         got = await client.connect("connector_definition").GetConnectorDefinition(
             definitions.GetConnectorDefinitionRequest(name="of-mine")
         )
@@ -219,20 +221,20 @@ async def test_lists_show_a_caller_its_own_clusters(system: System) -> None:
                     definitions.GetConnectorDefinitionRequest(name=name)
                 )
         events = await watched(client)
-        assert {one.name for one in events} == {"mine", "of-mine"}
+        assert {event.name for event in events} == {"mine", "of-mine"}
     async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http:
         answer = await http.get("/", auth=("any", TOKENS["operator of it"]))
-        assert [one["name"] for one in answer.json()["clusters"]] == ["mine"]
+        assert [cluster["name"] for cluster in answer.json()["clusters"]] == ["mine"]
 
 
 async def watched(client: Client) -> list[Any]:
     """The events of a watch's snapshot."""
-    found: list[Any] = []
+    results: list[Any] = []
     async for answer in stub_of(client.link, "event", "watch").Watch(WatchRequest()):
-        found += answer.events
+        results += answer.events
         if answer.snapshot_end:
-            return found
-    return found
+            return results
+    return results
 
 
 async def test_refusals_have_the_form_of_the_api_and_say_how_to_be_let_in(system: System) -> None:
@@ -269,7 +271,7 @@ async def test_every_rpc_lets_in_whom_the_page_says(system: System) -> None:
     walked = [*cells("gRPC")]
     assert len(walked) > 90 * len(AUTHORIZATION)
     nouns = [(area, noun) for area, several in FORWARDED.items() for noun in several]
-    served = {service_of(*one).full_name for one in (*nouns, ("connect", "connector"))} | OWN
+    served = {service_of(*noun).full_name for noun in (*nouns, ("connect", "connector"))} | OWN
     operation = await begun_operation(system)
     async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http:
 
@@ -284,10 +286,10 @@ async def test_every_rpc_lets_in_whom_the_page_says(system: System) -> None:
         async def walk(cell: Cell) -> None:
             if cell.call.split("/")[1] not in served or (cell.call.endswith("/GetCopyRun") and cell.expected == "403"):
                 return  # of a copy run that there is not nothing else is said
-            given = AUTHORIZATION[cell.column]
-            found = await outcome(link, cell.call, given, operation, cell.expected)
-            if found != {"own": "yes"}.get(cell.expected, cell.expected):
-                wrong.append(f"{cell.call} as {cell.column}: {found}, not {cell.expected}")
+            value = AUTHORIZATION[cell.column]
+            actual_outcome = await outcome(link, cell.call, value, operation, cell.expected)
+            if actual_outcome != {"own": "yes"}.get(cell.expected, cell.expected):
+                wrong.append(f"{cell.call} as {cell.column}: {actual_outcome}, not {cell.expected}")
 
         for begin in range(0, len(walked), 16):
             await asyncio.gather(*(walk(cell) for cell in walked[begin : begin + 16]))

@@ -22,19 +22,19 @@ from support.gateway.worker_clusters import started_cluster
 
 @pytest_asyncio.fixture(scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    async with running_system(tmp_path_factory.mktemp("system")) as made:
-        async with channel(made.gateway.address) as to:
+    async with running_system(tmp_path_factory.mktemp("system")) as new_running_system:
+        async with channel(new_running_system.gateway.address) as to:
             node = NodeServiceStub(to)
 
             async def online() -> bool:
-                found = (await node.ListNodes(nodes.ListNodesRequest())).nodes
-                return [n.status.state for n in found] == [NODE_STATE_ONLINE] * 2
+                actual_nodes = (await node.ListNodes(nodes.ListNodesRequest())).nodes
+                return [n.status.state for n in actual_nodes] == [NODE_STATE_ONLINE] * 2
 
             await eventually(online)
             spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1"))
             request = brokers.CreateBrokerClusterRequest(name="outside", spec=spec)
             await BrokerClusterServiceStub(to).CreateBrokerCluster(request)
-        yield made
+        yield new_running_system
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -37,8 +37,8 @@ async def test_a_definition_is_applied(system: System, gateway: Channel, demo: s
     stub, operations = ConnectorDefinitionServiceStub(gateway), OperationServiceStub(gateway)
     spec = ConnectorDefinitionSpec(worker_cluster=demo, connector="defined here", config=FILE_SOURCE)
     no_cluster = ConnectorDefinitionSpec(config=FILE_SOURCE)
-    for name, given, field in (("Not Legal", spec, "name"), ("defined", no_cluster, "spec.worker_cluster")):
-        request = definitions.CreateConnectorDefinitionRequest(name=name, spec=given)
+    for name, value, field in (("Not Legal", spec, "name"), ("defined", no_cluster, "spec.worker_cluster")):
+        request = definitions.CreateConnectorDefinitionRequest(name=name, spec=value)
         with translated(), pytest.raises(InvalidArgument, match=f"^{field}: "):
             await stub.CreateConnectorDefinition(request)
     await stub.CreateConnectorDefinition(definitions.CreateConnectorDefinitionRequest(name="defined", spec=spec))
@@ -46,13 +46,13 @@ async def test_a_definition_is_applied(system: System, gateway: Channel, demo: s
     begun = (await stub.ApplyConnectorDefinition(request)).operation
 
     async def failed() -> bool:
-        found = (await operations.GetOperation(GetOperationRequest(name=begun.name))).operation
-        return found.error.message == "task 0 failed: java.lang.Oops"
+        operation = (await operations.GetOperation(GetOperationRequest(name=begun.name))).operation
+        return operation.error.message == "task 0 failed: java.lang.Oops"
 
     await eventually(failed, what="what the workers answer is told")
     assert system.connectors[demo]["defined here"] == FILE_SOURCE | {"name": "defined here"}
     listed = (await operations.ListOperations(ListOperationsRequest(target=begun.target))).operations
-    assert [one.name for one in listed] == [begun.name]
+    assert [item.name for item in listed] == [begun.name]
     await operations.DeleteOperation(DeleteOperationRequest(name=begun.name))
     request = definitions.DeleteConnectorDefinitionRequest(name="defined", keep_connector=True)
     await stub.DeleteConnectorDefinition(request)
@@ -64,17 +64,17 @@ async def test_a_definition_is_applied(system: System, gateway: Channel, demo: s
 async def test_a_connectors_life(system: System, gateway: Channel, demo: str) -> None:
     stub = ConnectorServiceStub(gateway)
     named = {"worker_cluster": demo, "name": "a/b c%"}
-    made = await stub.CreateConnector(connectors.CreateConnectorRequest(**named, config=FILE_SOURCE))
-    found = (await stub.GetConnector(connectors.GetConnectorRequest(**named))).connector
+    create_connector = await stub.CreateConnector(connectors.CreateConnectorRequest(**named, config=FILE_SOURCE))
+    connector = (await stub.GetConnector(connectors.GetConnectorRequest(**named))).connector
     worker = system.worker("worker/demo/0")
-    assert made.connector == found
-    assert found.config == FILE_SOURCE | {"name": "a/b c%"}
-    assert (found.type, found.state, found.worker_id) == (
+    assert create_connector.connector == connector
+    assert connector.config == FILE_SOURCE | {"name": "a/b c%"}
+    assert (connector.type, connector.state, connector.worker_id) == (
         CONNECTOR_TYPE_SOURCE,
         CONNECTOR_STATE_RUNNING,
         worker.url.removeprefix("http://"),
     )
-    [task] = found.tasks
+    [task] = connector.tasks
     assert (task.task, task.state, task.trace) == (0, CONNECTOR_STATE_FAILED, "java.lang.Oops")
     changed = await stub.UpdateConnector(
         connectors.UpdateConnectorRequest(**named, config=FILE_SOURCE | {"topic": "u"})
@@ -101,10 +101,10 @@ async def test_a_connectors_life(system: System, gateway: Channel, demo: str) ->
 
 async def test_a_connector_without_a_status_yet_is_unassigned(system: System, gateway: Channel, demo: str) -> None:
     system.connectors[demo]["young"] = FILE_SOURCE | {"young": "1"}
-    found = await ConnectorServiceStub(gateway).GetConnector(
+    get_connector = await ConnectorServiceStub(gateway).GetConnector(
         connectors.GetConnectorRequest(worker_cluster=demo, name="young")
     )
-    assert (found.connector.state, found.connector.tasks[0].state) == (CONNECTOR_STATE_UNASSIGNED,) * 2
+    assert (get_connector.connector.state, get_connector.connector.tasks[0].state) == (CONNECTOR_STATE_UNASSIGNED,) * 2
     del system.connectors[demo]["young"]
 
 
@@ -180,8 +180,8 @@ async def test_lists_cover_all_clusters_and_name_the_unreachable(system: System,
     assert "worker/dead/0" not in unreachable["dead"]
     assert system.worker("worker/dead/0").url in unreachable["dead"]
     assert unreachable["frozen"] == f"no answer within {LIST_SECONDS} s"
-    one = await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster=demo))
-    assert (len(one.connectors), dict(one.unreachable)) == (3, {})
+    list_connectors = await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster=demo))
+    assert (len(list_connectors.connectors), dict(list_connectors.unreachable)) == (3, {})
     for state, count in (
         (CONNECTOR_STATE_RUNNING, 3),
         (CONNECTOR_STATE_FAILED, 3),

@@ -178,10 +178,10 @@ async def test_without_the_state_service_workers_are_still_reached(
 
     async def back() -> bool:
         try:
-            found = await NodeServiceStub(gateway).ListNodes(nodes.ListNodesRequest(), timeout=60)
+            list_nodes = await NodeServiceStub(gateway).ListNodes(nodes.ListNodesRequest(), timeout=60)
         except Unavailable:
             return False
-        return [n.status.state for n in found.nodes] == [NODE_STATE_ONLINE] * 2
+        return [n.status.state for n in list_nodes.nodes] == [NODE_STATE_ONLINE] * 2
 
     await eventually(back)
     await eventually(partial(has_health, system.gateway.address, serving=True), what="its health is as before")

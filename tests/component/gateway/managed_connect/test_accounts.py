@@ -44,8 +44,8 @@ LIMIT = ("TooManyRequestsException", 429, "Limit exceeded. Resource limit reache
 async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
     """Gateways without quotas, and two with them."""
     folder = tmp_path_factory.mktemp("accounts")
-    async with bare_system(folder, {}, QUOTAS, QUOTAS, buckets=str(folder / "buckets")) as made:
-        yield made
+    async with bare_system(folder, {}, QUOTAS, QUOTAS, buckets=str(folder / "buckets")) as new_bare_system:
+        yield new_bare_system
 
 
 def plugin(name: str) -> dict[str, Any]:
@@ -86,12 +86,12 @@ async def test_another_account_sees_nothing_in_any_operation(bare: Bare) -> None
     }  # fmt: skip
     for operation in MODEL.operation_names:
         shape = MODEL.operation_model(operation).input_shape
-        given = legal(operation, there)
+        legal_given = legal(operation, there)
         call: Callable[..., Any] = getattr(other, _method(operation))
         named = [name for name in shape.members if name in KINDS]
         if not named:
             continue
-        kind, status, message = refusal(call, **given)
+        kind, status, message = refusal(call, **legal_given)
         assert (kind, status) == ("NotFoundException", 404), (operation, message)
     for arn in (there["customPluginArn"], there["workerConfigurationArn"]):
         assert refusal(other.list_tags_for_resource, resourceArn=arn)[0] == "NotFoundException"
@@ -99,18 +99,18 @@ async def test_another_account_sees_nothing_in_any_operation(bare: Bare) -> None
         ("plugins", [{"customPlugin": {"customPluginArn": there["customPluginArn"], "revision": 1}}]),
         ("workerConfiguration", {"workerConfigurationArn": there["workerConfigurationArn"], "revision": 1}),
     ):
-        given = connector("b", NOWHERE, CONFIG, **{member: value})
-        assert refusal(other.create_connector, **given)[0] == "NotFoundException"
+        legal_given = connector("b", NOWHERE, CONFIG, **{member: value})
+        assert refusal(other.create_connector, **legal_given)[0] == "NotFoundException"
     assert other.list_connectors()["connectors"] == []
     assert other.list_worker_configurations()["workerConfigurations"] == []
-    assert [one["name"] for one in other.list_custom_plugins()["customPlugins"]] == ["built-in"]
+    assert [custom_plugin["name"] for custom_plugin in other.list_custom_plugins()["customPlugins"]] == ["built-in"]
     mine = other.create_connector(**others("a"))["connectorArn"]
     assert f":{OTHER_ACCOUNT}:connector/a/" in mine, "a name is an account's own"
     other.create_worker_configuration(**configuration("a"))
     other.create_custom_plugin(**plugin("a"))
     told = sdk.describe_connector_operation(connectorOperationArn=there["connectorOperationArn"])
     assert told["connectorOperationType"] == "RESTART_CONNECTOR"
-    assert [one["connectorArn"] for one in sdk.list_connectors()["connectors"]] == [there["connectorArn"]]
+    assert [connector["connectorArn"] for connector in sdk.list_connectors()["connectors"]] == [there["connectorArn"]]
 
 
 def _method(operation: str) -> str:
@@ -118,7 +118,7 @@ def _method(operation: str) -> str:
 
 
 def test_creates_that_race_at_two_gateways_stay_within_the_quota(bare: Bare) -> None:
-    clients = [sdk_client(one, OTHER_KEY, OTHER_SECRET) for one in bare.endpoints[1:]]
+    clients = [sdk_client(endpoint, OTHER_KEY, OTHER_SECRET) for endpoint in bare.endpoints[1:]]
 
     def raced(method: str, sent: list[dict[str, Any]]) -> list[Any]:
         """What becomes of calls that are sent at once, in turn to one gateway and the other."""
@@ -138,7 +138,7 @@ def test_creates_that_race_at_two_gateways_stay_within_the_quota(bare: Bare) -> 
     first = clients[0].create_connector(**scaled)["connectorArn"]
     left = 4 - 2 - already
     told = raced("create_connector", [others(f"raced-{n}") for n in range(6)])
-    assert [one for one in told if isinstance(one, tuple)] == [LIMIT] * (6 - left)
+    assert [item for item in told if isinstance(item, tuple)] == [LIMIT] * (6 - left)
     assert refusal(clients[1].create_connector, **others("more", capacity=provisioned(2))) == LIMIT
     assert len(clients[0].list_connectors()["connectors"]) == already + 1 + left
     assert clients[0].describe_connector(connectorArn=first)["capacity"] == autoscaled()
@@ -147,11 +147,11 @@ def test_creates_that_race_at_two_gateways_stay_within_the_quota(bare: Bare) -> 
         ("create_worker_configuration", configuration, "worker_configurations", 2),
     ):
         told = raced(method, [make(f"raced-{n}") for n in range(5)])
-        refused = [one for one in told if isinstance(one, tuple)]
+        refused = [item for item in told if isinstance(item, tuple)]
         assert set(refused) == {LIMIT}
         answer = getattr(clients[0], f"list_{listed}")()
-        found = [one for key, all_ in answer.items() if key != "ResponseMetadata" for one in all_]
-        assert len([one for one in found if one["name"] != "built-in"]) == count
+        results = [item for key, all_ in answer.items() if key != "ResponseMetadata" for item in all_]
+        assert len([result for result in results if result["name"] != "built-in"]) == count
 
 
 async def test_buckets_and_secrets_are_those_of_the_account(bare: Bare) -> None:
@@ -163,20 +163,22 @@ async def test_buckets_and_secrets_are_those_of_the_account(bare: Bare) -> None:
     assert message.startswith(f"Invalid parameter location.s3Location.bucketArn: {denied.format('logs')}")
     for bucket, enabled in (("logs", True), ("others-logs", True), ("logs", False)):
         logs = {"workerLogDelivery": {"s3": {"enabled": enabled, "bucket": bucket}}}
-        given = others(f"scoped-{bucket}-{enabled}", logDelivery=logs)
+        others_given = others(f"scoped-{bucket}-{enabled}", logDelivery=logs)
         if bucket == "logs" and enabled:
-            kind, _, message = refusal(other.create_connector, **given)
+            kind, _, message = refusal(other.create_connector, **others_given)
             assert kind == "ForbiddenException"
             assert message.startswith(
                 f"Invalid parameter logDelivery.workerLogDelivery.s3.bucket: {denied.format(bucket)}"
             )
         else:
-            other.create_connector(**given)
+            other.create_connector(**others_given)
     bare.sdk.create_connector(**connector("scoped", NOWHERE, CONFIG))
     async with channel(bare.state.address) as link:
         stub: Any = DedicatedConnectorServiceStub(link)
         listed = (await stub.ListDedicatedConnectors(ListDedicatedConnectorsRequest())).dedicated_connectors
-    scopes = {one.spec.connector: one.spec.properties.get(SCOPE) for one in listed if "scoped" in one.spec.connector}
+    scopes = {
+        item.spec.connector: item.spec.properties.get(SCOPE) for item in listed if "scoped" in item.spec.connector
+    }
     assert scopes == {
         "scoped-others-logs-True": "999988887777/*", "scoped-logs-False": "999988887777/*", "scoped": None,
     }  # fmt: skip
@@ -184,7 +186,7 @@ async def test_buckets_and_secrets_are_those_of_the_account(bare: Bare) -> None:
 
 def test_pages_stay_as_they_are_while_others_come_and_go(bare: Bare) -> None:
     sdk = bare.sdk
-    made = {
+    arns = {
         name: sdk.create_worker_configuration(**configuration(name))["workerConfigurationArn"]
         for name in (f"page-{n:02d}" for n in range(12))
     }
@@ -192,21 +194,21 @@ def test_pages_stay_as_they_are_while_others_come_and_go(bare: Bare) -> None:
     token: dict[str, str] = {}
     for step in range(100):
         answer = sdk.list_worker_configurations(namePrefix="page-", maxResults=3, **token)
-        seen += [one["name"] for one in answer["workerConfigurations"]]
+        seen += [configuration["name"] for configuration in answer["workerConfigurations"]]
         sdk.create_worker_configuration(**configuration(f"page-late-{step}"))
         if step == 0:  # that behind which the token goes on
-            sdk.delete_worker_configuration(workerConfigurationArn=made.pop(seen[-1]))
+            sdk.delete_worker_configuration(workerConfigurationArn=arns.pop(seen[-1]))
         if step == 1:
-            gone = next(name for name in made if name not in seen)
-            sdk.delete_worker_configuration(workerConfigurationArn=made.pop(gone))
+            gone = next(name for name in arns if name not in seen)
+            sdk.delete_worker_configuration(workerConfigurationArn=arns.pop(gone))
         if step == 2:
-            sdk.delete_worker_configuration(workerConfigurationArn=made.pop(seen[0]))
+            sdk.delete_worker_configuration(workerConfigurationArn=arns.pop(seen[0]))
         if "nextToken" not in answer or step > 20:
             break
         assert answer["nextToken"] != token.get("nextToken")
         token = {"nextToken": answer["nextToken"]}
     assert len(seen) == len(set(seen)), "nothing twice"
-    assert set(made) <= set(seen), "and all that was there from the beginning to the end"
+    assert set(arns) <= set(seen), "and all that was there from the beginning to the end"
 
 
 def test_what_is_sent_is_answered(bare: Bare) -> None:
@@ -233,9 +235,9 @@ def test_a_token_is_good_for_its_own_list_alone(bare: Bare) -> None:
     token = sdk.list_worker_configurations(namePrefix="token-", maxResults=1)["nextToken"]
     assert "token" not in token.lower()
     again = sdk.list_worker_configurations(namePrefix="token-", maxResults=2, nextToken=token)
-    assert [one["name"][:6] for one in again["workerConfigurations"]] == ["token-"] * 2
+    assert [configuration["name"][:6] for configuration in again["workerConfigurations"]] == ["token-"] * 2
     changed = token[:-2] + ("A" if token[-2] != "A" else "B") + token[-1]
-    for call, given in (
+    for call, value in (
         (other.list_worker_configurations, {"namePrefix": "token-", "nextToken": token}),
         (sdk.list_worker_configurations, {"nextToken": token}),
         (sdk.list_worker_configurations, {"namePrefix": "tok", "nextToken": token}),
@@ -244,4 +246,4 @@ def test_a_token_is_good_for_its_own_list_alone(bare: Bare) -> None:
         (sdk.list_worker_configurations, {"namePrefix": "token-", "nextToken": changed}),
         (sdk.list_worker_configurations, {"namePrefix": "token-", "nextToken": "page-2"}),
     ):
-        assert bad_request(call, **given) == "Invalid parameter nextToken: The token is not one of this list."
+        assert bad_request(call, **value) == "Invalid parameter nextToken: The token is not one of this list."

@@ -56,8 +56,8 @@ async def bare(broker: SecureBroker, tmp_path_factory: pytest.TempPathFactory) -
         by_token = broker.with_tokens_of(tokens.url) | {ALLOWED_KEY: tokens.url}
         del by_token["bootstrap.servers"]
         roles = role(GOOD, properties(SECRET)) + role(WRONG, properties("another")) + role(BY_TOKEN, by_token)
-        async with bare_system(folder, roles=roles, **{"oauth-urls": tokens.url}) as made:
-            yield made
+        async with bare_system(folder, roles=roles, **{"oauth-urls": tokens.url}) as new_bare_system:
+            yield new_bare_system
 
 
 async def failed(bare: Bare, sent: dict[str, Any]) -> dict[str, str]:
@@ -65,9 +65,9 @@ async def failed(bare: Bare, sent: dict[str, Any]) -> dict[str, str]:
     arn = bare.sdk.create_connector(**sent)["connectorArn"]
 
     def told() -> dict[str, str] | None:
-        found = bare.sdk.describe_connector(connectorArn=arn)
-        assert "client_properties" not in json.dumps(found, default=str)
-        return found["stateDescription"] if found["connectorState"] == "FAILED" else None
+        actual_connector = bare.sdk.describe_connector(connectorArn=arn)
+        assert "client_properties" not in json.dumps(actual_connector, default=str)
+        return actual_connector["stateDescription"] if actual_connector["connectorState"] == "FAILED" else None
 
     answer: dict[str, str] = await eventually(told, seconds=90, what="it has failed")
     return answer
@@ -75,25 +75,25 @@ async def failed(bare: Bare, sent: dict[str, Any]) -> dict[str, str]:
 
 async def test_a_role_is_how_brokers_are_spoken_to(bare: Bare, broker: SecureBroker) -> None:
     sent = connector("good", broker.at("SASLTLS"), CONFIG, serviceExecutionRoleArn=GOOD, **IAM, **TLS)
-    why = await failed(bare, sent)
-    assert why["code"] == "CapacityError.NoNodeAvailable", ("the brokers took the role", why)
+    reason = await failed(bare, sent)
+    assert reason["code"] == "CapacityError.NoNodeAvailable", ("the brokers took the role", reason)
     sent = connector("token", broker.at("OAUTH"), CONFIG, serviceExecutionRoleArn=BY_TOKEN, **IAM, **TLS)
-    why = await failed(bare, sent)
-    assert why["code"] == "CapacityError.NoNodeAvailable", ("the brokers took the role's token", why)
+    reason = await failed(bare, sent)
+    assert reason["code"] == "CapacityError.NoNodeAvailable", ("the brokers took the role's token", reason)
 
 
 async def test_a_role_that_brokers_refuse_is_told(bare: Bare, broker: SecureBroker) -> None:
     sent = connector("wrong", broker.at("SASLTLS"), CONFIG, serviceExecutionRoleArn=WRONG, **IAM, **TLS)
-    why = await failed(bare, sent)
-    assert why["code"] == "ClusterError.AuthenticationFailed", why
-    assert "another" not in why["message"]
+    reason = await failed(bare, sent)
+    assert reason["code"] == "ClusterError.AuthenticationFailed", reason
+    assert "another" not in reason["message"]
 
 
 async def test_who_says_nothing_is_refused_by_such_brokers(bare: Bare, broker: SecureBroker) -> None:
-    why = await failed(bare, connector("plain", broker.at("PLAINTEXT"), CONFIG))
-    assert why["code"] == "CapacityError.NoNodeAvailable", why
-    why = await failed(bare, connector("none", broker.at("SASLTLS"), CONFIG, **TLS))
-    assert why["code"].startswith("ClusterError."), why
+    reason = await failed(bare, connector("plain", broker.at("PLAINTEXT"), CONFIG))
+    assert reason["code"] == "CapacityError.NoNodeAvailable", reason
+    reason = await failed(bare, connector("none", broker.at("SASLTLS"), CONFIG, **TLS))
+    assert reason["code"].startswith("ClusterError."), reason
 
 
 def test_a_role_that_is_not_known_is_refused_with_the_reason(bare: Bare, broker: SecureBroker) -> None:

@@ -38,22 +38,24 @@ LATER_STATES = {"PAUSED", "PAUSING", "RESUMING", "RESTARTING"}
 
 @pytest.fixture(scope="module")
 async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
-    async with bare_system(tmp_path_factory.mktemp("clients")) as made:
-        yield made
+    async with bare_system(tmp_path_factory.mktemp("clients")) as new_bare_system:
+        yield new_bare_system
 
 
 def older_client(endpoint: str, folder: Path) -> Any:
     """The SDK's client with the members that its first model had."""
     model = copy.deepcopy(Loader().load_service_model("kafkaconnect", "service-2"))
-    model["operations"] = {name: one for name, one in model["operations"].items() if name in FIRST_OPERATIONS}
+    model["operations"] = {
+        name: operation for name, operation in model["operations"].items() if name in FIRST_OPERATIONS
+    }
     for name, shape in model["shapes"].items():
         dropped = LATER_MEMBERS if name != "UpdateConnectorRequest" else LATER_MEMBERS | {
             "workerConfiguration", "plugins", "connectorConfiguration"
         }  # fmt: skip
         if "members" in shape:
-            shape["members"] = {key: one for key, one in shape["members"].items() if key not in dropped}
+            shape["members"] = {key: member for key, member in shape["members"].items() if key not in dropped}
         if "enum" in shape:
-            shape["enum"] = [one for one in shape["enum"] if one not in LATER_STATES]
+            shape["enum"] = [item for item in shape["enum"] if item not in LATER_STATES]
     place = folder / "kafkaconnect" / model["metadata"]["apiVersion"]
     place.mkdir(parents=True)
     (place / "service-2.json").write_text(json.dumps(model))
@@ -81,7 +83,9 @@ def test_an_older_sdk(bare: Bare, tmp_path: Path) -> None:
         older.update_connector(connectorArn=arn, currentVersion="K", capacity=scaled)
     with pytest.raises(older.exceptions.ConflictException, match="already exists"):
         older.create_connector(**connector("older", NOWHERE, CONFIG))
-    assert [one["connectorArn"] for one in older.list_connectors(connectorNamePrefix="old")["connectors"]] == [arn]
+    assert [
+        connector["connectorArn"] for connector in older.list_connectors(connectorNamePrefix="old")["connectors"]
+    ] == [arn]
     assert older.delete_connector(connectorArn=arn)["connectorState"] == "DELETING"
 
 
@@ -120,7 +124,7 @@ def test_the_command_line(bare: Bare, tmp_path: Path) -> None:
     tags = called("list-tags-for-resource", "--resource-arn", arn)["tags"]
     assert tags == {"team": "blue", "more": "x y"}
     listed = called("list-connectors", "--connector-name-prefix", "by-", "--page-size", "1")["connectors"]
-    assert [one["connectorArn"] for one in listed] == [arn]
+    assert [entry["connectorArn"] for entry in listed] == [arn]
     assert called("delete-connector", "--connector-arn", arn)["connectorState"] == "DELETING"
 
 

@@ -65,9 +65,9 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
 
 @pytest.fixture(scope="module")
 def raw(world: tuple[Refusing, str]) -> Iterator[Raw]:
-    made = Raw(world[1])
-    yield made
-    made.close()
+    new_raw = Raw(world[1])
+    yield new_raw
+    new_raw.close()
 
 
 def declared(operation: str) -> set[str]:
@@ -77,8 +77,8 @@ def declared(operation: str) -> set[str]:
 
 def request(operation: str) -> Wire:
     """A legal one; its ARNs are those of nothing."""
-    given = legal(operation, {"customPluginArn": unknown_arn("custom-plugin")})
-    return Wire.of(operation, given)
+    legal_given = legal(operation, {"customPluginArn": unknown_arn("custom-plugin")})
+    return Wire.of(operation, legal_given)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -88,8 +88,8 @@ async def test_what_the_state_service_refuses(world: tuple[Refusing, str], raw: 
         world[0].code = code
         conflicts = "ConflictException" in declared(operation) and code in AS_CONFLICT
         told = await _sent(raw, request(operation))
-        wanted = "ConflictException" if conflicts else kind
-        assert (told.kind, told.status) == (wanted, STATUS[wanted]), (operation, code, told)
+        expected_kind = "ConflictException" if conflicts else kind
+        assert (told.kind, told.status) == (expected_kind, STATUS[expected_kind]), (operation, code, told)
         assert told.message, told
         produced.add(told.kind)
     assert produced == declared(operation), "each is produced, and no other"

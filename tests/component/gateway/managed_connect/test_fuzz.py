@@ -58,22 +58,22 @@ JSON = st.recursive(
 
 def right(shape: Any, name: str, sample: Any) -> st.SearchStrategy[Any]:
     """What may be legal for a member. `sample`: what is."""
-    known, texts = st.just(sample), st.sampled_from(ODD_TEXT)
+    just, texts = st.just(sample), st.sampled_from(ODD_TEXT)
     if shape.type_name == "structure":
         there = sample if isinstance(sample, dict) else {}
-        fields = {key: member(one, key, there.get(key, "a")) for key, one in shape.members.items()}
-        return st.fixed_dictionaries({}, optional=fields) | known
+        fields = {key: member(value, key, there.get(key, "a")) for key, value in shape.members.items()}
+        return st.fixed_dictionaries({}, optional=fields) | just
     if shape.type_name == "list":
         inner = sample[0] if isinstance(sample, list) and sample else "a"
-        return st.lists(member(shape.member, name, inner), max_size=2) | known
-    made: dict[str, st.SearchStrategy[Any]] = {
+        return st.lists(member(shape.member, name, inner), max_size=2) | just
+    search_strategies: dict[str, st.SearchStrategy[Any]] = {
         "string": st.sampled_from(shape.enum) if getattr(shape, "enum", None) else st.just("a") | texts,
         "integer": st.sampled_from((1, 2, 4, 8, 100)),
         "long": st.sampled_from((1, 2)),
         "boolean": st.booleans(),
         "map": st.dictionaries(st.sampled_from(("a", "connector.class", "tasks.max", "db.password")) | texts, texts),
     }
-    return made[shape.type_name] | known
+    return search_strategies[shape.type_name] | just
 
 
 def member(shape: Any, name: str, sample: Any) -> st.SearchStrategy[Any]:
@@ -86,19 +86,19 @@ def calls_of(operation: str, there: dict[str, str]) -> st.SearchStrategy[tuple[s
     model = MODEL.operation_model(operation)
     sample = legal(operation, there)
     paths, queries, bodies = {}, {}, {}
-    for name, one in (model.input_shape.members if model.input_shape else {}).items():
-        match one.serialization.get("location"):
+    for name, value in (model.input_shape.members if model.input_shape else {}).items():
+        match value.serialization.get("location"):
             case "uri":
-                known = [text for text in there.values() if text.startswith("arn:")]
-                texts = (*known, *known, unknown_arn(KINDS[name]), sample[name] + "/x", *ODD_TEXT[1:])
+                present_texts = [text for text in there.values() if text.startswith("arn:")]
+                texts = (*present_texts, *present_texts, unknown_arn(KINDS[name]), sample[name] + "/x", *ODD_TEXT[1:])
                 paths[name] = st.sampled_from(texts)
             case "querystring":
                 values = [sample.get(name, "1"), "true", "100", "0", *ODD_TEXT]
-                queries[one.serialization["name"]] = st.sampled_from([str(v) for v in values])
+                queries[value.serialization["name"]] = st.sampled_from([str(v) for v in values])
             case _:
-                bodies[name] = member(one, name, sample.get(name, "a"))
-    whole = {name: one for name, one in sample.items() if name in bodies}
-    near = st.fixed_dictionaries({}, optional=bodies).map(lambda made: whole | made)
+                bodies[name] = member(value, name, sample.get(name, "a"))
+    whole = {name: value for name, value in sample.items() if name in bodies}
+    near = st.fixed_dictionaries({}, optional=bodies).map(lambda value: whole | value)
     body = st.fixed_dictionaries({}, optional=bodies) | near | near
     template = model.http["requestUri"]
 
@@ -132,9 +132,12 @@ async def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Any:
     async with bare_system(folder, {}, unsigned) as bare:
         content = b64encode(PROPERTIES).decode()
         of = bare.sdk.create_worker_configuration(name="there", propertiesFileContent=content)["workerConfigurationArn"]
-        made = bare.sdk.create_connector(**connector("there", NOWHERE, CONFIG))["connectorArn"]
-        version = bare.sdk.describe_connector(connectorArn=made)["currentVersion"]
-        yield bare.endpoints[1], {"connectorArn": made, "workerConfigurationArn": of, "currentVersion": version}
+        connector_arn = bare.sdk.create_connector(**connector("there", NOWHERE, CONFIG))["connectorArn"]
+        version = bare.sdk.describe_connector(connectorArn=connector_arn)["currentVersion"]
+        yield (
+            bare.endpoints[1],
+            {"connectorArn": connector_arn, "workerConfigurationArn": of, "currentVersion": version},
+        )
 
 
 @pytest.fixture
@@ -176,11 +179,11 @@ def test_answers_to_requests_by_chance(endpoint: tuple[str, dict[str, str]], htt
     judge()
     assert sum(seen.values()) >= CASES
     for name in MODEL.operation_names:
-        found = {status for (operation, status) in seen if operation == name}
-        assert name == "DeleteConnector" or len(found) > 1, (name, found, "both answers and refusals")
+        statuses = {status for (operation, status) in seen if operation == name}
+        assert name == "DeleteConnector" or len(statuses) > 1, (name, statuses, "both answers and refusals")
 
 
 def _has_no_null(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(_has_no_null(one) for one in value.values())
-    return all(_has_no_null(one) for one in value) if isinstance(value, list) else value is not None
+        return all(_has_no_null(item) for item in value.values())
+    return all(_has_no_null(item) for item in value) if isinstance(value, list) else value is not None

@@ -48,30 +48,30 @@ def role(properties: Mapping[str, str]) -> str:
 
 
 async def test_connectors_copy_by_the_tokens_of_their_role(broker: SecureBroker, tmp_path: Path) -> None:
-    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
-    given.write_text("one\ntwo\n")
+    path, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    path.write_text("one\ntwo\n")
     with token_server() as tokens:
         properties = broker.with_tokens_of(tokens.url) | {ALLOWED_KEY: tokens.url}
         servers = properties.pop("bootstrap.servers")
         setting = f"state.oauth_urls={tokens.url}"
         async with managed_connect_world(tmp_path / "system", setting, roles=role(properties)) as world:
-            source = connector("by-token", servers, file_source(given, "by-token"), **AS_ROLE)
+            source = connector("by-token", servers, file_source(path, "by-token"), **AS_ROLE)
             sink = {
                 "connector.class": f"{FILE}SinkConnector", "file": str(output), "topics": "by-token", "tasks.max": "1",
             }  # fmt: skip
-            made = [
-                world.sdk.create_connector(**one)["connectorArn"]
-                for one in (source, connector("by-token-out", servers, sink, **AS_ROLE))
+            connector_arns = [
+                world.sdk.create_connector(**item)["connectorArn"]
+                for item in (source, connector("by-token-out", servers, sink, **AS_ROLE))
             ]
-            for arn in made:
+            for arn in connector_arns:
                 told = await world.state(arn, "RUNNING", seconds=240)
                 assert "secret" not in json.dumps(told, default=str)
             await eventually(lambda: output.exists() and output.read_text() == "one\ntwo\n", seconds=90, what="copied")
-            asked = len(tokens.asked)
-            assert asked >= 2, "the state service and the workers have tokens of their own"
-            for arn in made:
+            requested_len = len(tokens.asked)
+            assert requested_len >= 2, "the state service and the workers have tokens of their own"
+            for arn in connector_arns:
                 world.sdk.delete_connector(connectorArn=arn)
-            for arn in made:
+            for arn in connector_arns:
                 await world.gone(arn)
 
 
@@ -107,14 +107,14 @@ async def test_a_jar_of_a_bucket_runs(tmp_path: Path) -> None:
 
 async def _described(world: World, name: str, key: str, content: str, state: str) -> dict[str, Any]:
     location = {"s3Location": {"bucketArn": "arn:aws:s3:::connectors", "fileKey": key}}
-    made = world.sdk.create_custom_plugin(name=name, contentType=content, location=location)
+    custom_plugin = world.sdk.create_custom_plugin(name=name, contentType=content, location=location)
 
     def reached() -> dict[str, Any] | None:
-        told: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=made["customPluginArn"])
+        told: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=custom_plugin["customPluginArn"])
         return told if told["customPluginState"] == state else None
 
-    found: dict[str, Any] = await eventually(reached, seconds=60, what=f"{name} is {state}")
-    return found
+    answer: dict[str, Any] = await eventually(reached, seconds=60, what=f"{name} is {state}")
+    return answer
 
 
 async def _imported(world: World, name: str, key: str, content: str, data: bytes) -> str:
@@ -137,8 +137,8 @@ async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
         "records": str(RECORDS), "tasks.max": "1",
     }  # fmt: skip
     content = f"key.converter={STRING}\nvalue.converter=acme.ReversedConverter\n".encode()
-    made = sdk.create_worker_configuration(name=name, propertiesFileContent=b64encode(content).decode())
-    of_worker = {"workerConfigurationArn": made["workerConfigurationArn"], "revision": 1}
+    worker_configuration = sdk.create_worker_configuration(name=name, propertiesFileContent=b64encode(content).decode())
+    of_worker = {"workerConfigurationArn": worker_configuration["workerConfigurationArn"], "revision": 1}
     sent = connector(name, world.bootstrap, config, plugins=plugins(plugin), workerConfiguration=of_worker)
     arn = sdk.create_connector(**sent)["connectorArn"]
     told = await world.state(arn, "RUNNING", seconds=240)
@@ -146,14 +146,14 @@ async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
 
     async def values(count: int) -> list[bytes]:
         async def found() -> list[bytes] | None:
-            values = [one.value() or b"" for one in await asyncio.to_thread(messages, world.bootstrap, topic)]
+            values = [message.value() or b"" for message in await asyncio.to_thread(messages, world.bootstrap, topic)]
             return values if len(values) >= count else None
 
         copied: list[bytes] = await eventually(found, seconds=120, what=f"{count} records are there")
         return copied
 
-    wanted = [f"{topic}:v{number}"[::-1].encode() for number in range(RECORDS)]
-    assert await values(RECORDS) == wanted
+    expected = [f"{topic}:v{number}"[::-1].encode() for number in range(RECORDS)]
+    assert await values(RECORDS) == expected
     more = {**config, "records": str(RECORDS + 1)}
     for change, value in (
         ({"useDefaultWorkerConfiguration": True}, None), ({"connectorConfiguration": more}, f"v{RECORDS}".encode()),
@@ -161,8 +161,8 @@ async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
         version = sdk.describe_connector(connectorArn=arn)["currentVersion"]
         begun = sdk.update_connector(connectorArn=arn, currentVersion=version, **change)
         await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE", seconds=120)
-        wanted += [] if value is None else [value]
-    assert await values(RECORDS + 1) == wanted
+        expected += [] if value is None else [value]
+    assert await values(RECORDS + 1) == expected
     assert refusal(sdk.delete_custom_plugin, customPluginArn=plugin)[0] == "BadRequestException"
     sdk.delete_connector(connectorArn=arn)
     await world.gone(arn)

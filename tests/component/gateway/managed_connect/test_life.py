@@ -34,9 +34,9 @@ async def test_a_connector_is_made_changed_steered_and_deleted(world: World, tmp
         "life", world.bootstrap, config, connectorDescription="a life", tags={"team": "blue", "db.password": "x"},
         workerConfiguration={"workerConfigurationArn": own_arn, "revision": 1},
     )  # fmt: skip
-    made = sdk.create_connector(**sent)
-    arn = made["connectorArn"]
-    assert (made["connectorName"], made["connectorState"]) == ("life", "CREATING")
+    new_connector = sdk.create_connector(**sent)
+    arn = new_connector["connectorArn"]
+    assert (new_connector["connectorName"], new_connector["connectorState"]) == ("life", "CREATING")
     assert refusal(sdk.create_connector, **sent)[0] == "ConflictException"
     assert sdk.describe_connector(connectorArn=arn)["connectorName"] == "life"
     first = await world.state(arn, "RUNNING")
@@ -107,15 +107,15 @@ async def the_configuration_changes(world: World, arn: str, tmp_path: Path) -> N
     assert told.startswith("Invalid parameter connectorConfiguration: connector.class cannot be changed")
     same = bad_request(sdk.update_connector, connectorArn=arn, currentVersion=version, connectorConfiguration=former)
     assert IDENTICAL in same
-    wanted = {**former, "file": str(tmp_path / "others"), "db.password": "s3cret"}
+    expected = {**former, "file": str(tmp_path / "others"), "db.password": "s3cret"}
     (tmp_path / "others").write_text("two\n")
-    begun = sdk.update_connector(connectorArn=arn, currentVersion=version, connectorConfiguration=wanted)
+    begun = sdk.update_connector(connectorArn=arn, currentVersion=version, connectorConfiguration=expected)
     done = await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE")
     assert done["operationSteps"] == steps("UPDATE_CONNECTOR_CONFIGURATION")
     assert done["originConnectorConfiguration"] == former
-    assert done["targetConnectorConfiguration"].keys() == wanted.keys()
+    assert done["targetConnectorConfiguration"].keys() == expected.keys()
     after = await world.state(arn, "RUNNING")
-    assert after["connectorConfiguration"] == wanted
+    assert after["connectorConfiguration"] == expected
     assert after["capacity"] == provisioned(2, 1)
 
 
@@ -137,8 +137,8 @@ async def it_is_steered(world: World, arn: str) -> None:
     await world.operation(restarted["connectorOperationArn"], "RESTART_COMPLETE")
     await world.state(arn, "RUNNING")
     pages = sdk.get_paginator("list_connector_operations").paginate(connectorArn=arn, PaginationConfig={"PageSize": 2})
-    listed = [one for page in pages for one in page["connectorOperations"]]
-    assert [one["connectorOperationType"] for one in listed] == [
+    listed = [operation for page in pages for operation in page["connectorOperations"]]
+    assert [entry["connectorOperationType"] for entry in listed] == [
         "RESTART_CONNECTOR", "RESUME_CONNECTOR", "PAUSE_CONNECTOR", "UPDATE_CONNECTOR_CONFIGURATION",
         "UPDATE_WORKER_SETTING",
     ]  # fmt: skip

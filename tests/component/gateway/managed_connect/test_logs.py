@@ -18,17 +18,17 @@ async def test_logs_that_are_not_delivered_are_told_of(world: World, tmp_path: P
     sent = connector("blocked", world.bootstrap, file_source(source, "managed-blocked"), logDelivery=logs)
     arn = sdk.create_connector(**sent)["connectorArn"]
 
-    def told(wanted: bool) -> dict[str, Any] | None:
-        found: dict[str, Any] = sdk.describe_connector(connectorArn=arn)
-        return found if ("stateDescription" in found) is wanted else None
+    def told(is_expected: bool) -> dict[str, Any] | None:
+        answer: dict[str, Any] = sdk.describe_connector(connectorArn=arn)
+        return answer if ("stateDescription" in answer) is is_expected else None
 
     await world.state(arn, "RUNNING", seconds=240)
-    found = await eventually(lambda: told(True), seconds=120, what="it is told of")
-    assert found["connectorState"] == "RUNNING"
-    why = found["stateDescription"]
-    assert why["code"] == "LogDeliveryError.NotDelivered"
-    assert why["message"].startswith("Logs are not delivered: cloudWatchLogs: "), why
-    assert "since 20" in why["message"]
+    answer = await eventually(lambda: told(True), seconds=120, what="it is told of")
+    assert answer["connectorState"] == "RUNNING"
+    description = answer["stateDescription"]
+    assert description["code"] == "LogDeliveryError.NotDelivered"
+    assert description["message"].startswith("Logs are not delivered: cloudWatchLogs: "), description
+    assert "since 20" in description["message"]
     in_the_way.unlink()
     await eventually(lambda: told(False), seconds=240, what="they are delivered")
     sdk.delete_connector(connectorArn=arn)

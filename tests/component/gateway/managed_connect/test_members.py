@@ -19,8 +19,8 @@ There = dict[str, str]
 
 @pytest.fixture(scope="module")
 async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
-    async with bare_system(tmp_path_factory.mktemp("bare")) as made:
-        yield made
+    async with bare_system(tmp_path_factory.mktemp("bare")) as new_bare_system:
+        yield new_bare_system
 
 
 @pytest.fixture(scope="module")
@@ -30,20 +30,22 @@ def there(bare: Bare) -> There:
     content = b64encode(PROPERTIES).decode()
     of = sdk.create_worker_configuration(name="there", propertiesFileContent=content)["workerConfigurationArn"]
     used = {"workerConfigurationArn": of, "revision": 1}
-    made = sdk.create_connector(**connector("there", NOWHERE, CONFIG, workerConfiguration=used))["connectorArn"]
-    version = sdk.describe_connector(connectorArn=made)["currentVersion"]
+    connector_arn = sdk.create_connector(**connector("there", NOWHERE, CONFIG, workerConfiguration=used))[
+        "connectorArn"
+    ]
+    version = sdk.describe_connector(connectorArn=connector_arn)["currentVersion"]
     plugin = plugins()[0]["customPlugin"]["customPluginArn"]
     return {
-        "connectorArn": made, "resourceArn": made, "workerConfigurationArn": of, "customPluginArn": plugin,
-        "currentVersion": version,
+        "connectorArn": connector_arn, "resourceArn": connector_arn, "workerConfigurationArn": of,
+        "customPluginArn": plugin, "currentVersion": version,
     }  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def raw(bare: Bare) -> Iterator[Raw]:
-    made = Raw(bare.endpoints[0])
-    yield made
-    made.close()
+    new_raw = Raw(bare.endpoints[0])
+    yield new_raw
+    new_raw.close()
 
 
 def refused(raw: Raw, case: Case, there: There) -> str:
@@ -51,7 +53,7 @@ def refused(raw: Raw, case: Case, there: There) -> str:
     told = raw.send(case.make(Wire.of(case.operation, legal(case.operation, there))))
     kind = {400: "BadRequestException", 404: "NotFoundException"}[case.status]
     assert (told.status, told.kind) == (case.status, kind), told
-    assert kind in {one.name for one in MODEL.operation_model(case.operation).error_shapes}
+    assert kind in {error_shape.name for error_shape in MODEL.operation_model(case.operation).error_shapes}
     return told.message
 
 
@@ -70,17 +72,19 @@ def test_each_member_that_is_wrong_is_named(raw: Raw, there: There, case: Case) 
 
 def test_the_walk_comes_by_every_member() -> None:
     walked = {(case.operation, case.member.partition("[")[0]) for case in CASES}
-    every = {(name, one) for name in MODEL.operation_names for one in members(MODEL.operation_model(name).input_shape)}
-    missed = {one for operation, one in every - walked}
-    assert missed == {"connectorNamePrefix", "namePrefix"} - {one for _, one in walked}, "of which nothing is wrong"
+    every = {
+        (name, member) for name in MODEL.operation_names for member in members(MODEL.operation_model(name).input_shape)
+    }
+    missed = {item for operation, item in every - walked}
+    assert missed == {"connectorNamePrefix", "namePrefix"} - {item for _, item in walked}, "of which nothing is wrong"
 
 
 def members(shape: Any, *path: str) -> Iterator[str]:
     """The paths of all members within a structure."""
-    for name, one in shape.members.items():
+    for name, member in shape.members.items():
         yield ".".join((*path, name))
-        if one.type_name == "structure":
-            yield from members(one, *path, name)
+        if member.type_name == "structure":
+            yield from members(member, *path, name)
 
 
 def create(capacity: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
@@ -128,15 +132,15 @@ NOT_TOGETHER = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("member", "given"), NOT_TOGETHER, ids=lambda one: one if isinstance(one, str) else "")
-def test_what_is_not_legal_together_is_named(raw: Raw, member: str, given: dict[str, Any]) -> None:
-    told = raw.send(Wire.of("CreateConnector", given))
+@pytest.mark.parametrize(("member", "fields"), NOT_TOGETHER, ids=lambda value: value if isinstance(value, str) else "")
+def test_what_is_not_legal_together_is_named(raw: Raw, member: str, fields: dict[str, Any]) -> None:
+    told = raw.send(Wire.of("CreateConnector", fields))
     assert (told.status, told.kind) == (400, "BadRequestException"), told
     assert told.message.startswith(f"Invalid parameter {member}"), told.message
 
 
 @pytest.mark.parametrize(
-    ("member", "status", "given"),
+    ("member", "status", "fields"),
     [
         ("", 400, {}),
         ("", 400, {"skipHealthValidation": True}),
@@ -155,14 +159,14 @@ def test_what_is_not_legal_together_is_named(raw: Raw, member: str, given: dict[
             "workerConfigurationArn": unknown_arn("worker-configuration"), "revision": 1}}),
     ],
 )  # fmt: skip
-def test_updates_that_cannot_be(raw: Raw, there: There, member: str, status: int, given: dict[str, Any]) -> None:
+def test_updates_that_cannot_be(raw: Raw, there: There, member: str, status: int, fields: dict[str, Any]) -> None:
     ref = {"workerConfigurationArn": there["workerConfigurationArn"], "revision": 1}
-    if "workerConfiguration" in given:
-        sent = given["workerConfiguration"]
-        known = ref if sent is ... else {key: ref[key] if one is ... else one for key, one in sent.items()}
-        given = given | {"workerConfiguration": known}
+    if "workerConfiguration" in fields:
+        sent = fields["workerConfiguration"]
+        present_ref = ref if sent is ... else {key: ref[key] if value is ... else value for key, value in sent.items()}
+        fields = fields | {"workerConfiguration": present_ref}
     target = {"connectorArn": there["connectorArn"], "currentVersion": there["currentVersion"]}
-    told = raw.send(Wire.of("UpdateConnector", target | given))
+    told = raw.send(Wire.of("UpdateConnector", target | fields))
     assert told.status == status, told
     if status == 400:
         assert told.message.startswith(f"Invalid parameter {member}: " if member else "Exactly one of "), told.message
@@ -193,8 +197,10 @@ def test_a_body_that_is_no_json(raw: Raw) -> None:
 
 def test_what_was_refused_is_not_there(bare: Bare) -> None:
     sdk = bare.sdk
-    assert [one["connectorName"] for one in sdk.list_connectors()["connectors"]] == ["there"]
-    assert [one["name"] for one in sdk.list_worker_configurations()["workerConfigurations"]] == ["there"]
-    assert [one["name"] for one in sdk.list_custom_plugins()["customPlugins"]] == ["built-in"]
-    (found,) = sdk.list_connectors()["connectors"]
-    assert sdk.list_tags_for_resource(resourceArn=found["connectorArn"])["tags"] == {}
+    assert [connector["connectorName"] for connector in sdk.list_connectors()["connectors"]] == ["there"]
+    assert [configuration["name"] for configuration in sdk.list_worker_configurations()["workerConfigurations"]] == [
+        "there"
+    ]
+    assert [custom_plugin["name"] for custom_plugin in sdk.list_custom_plugins()["customPlugins"]] == ["built-in"]
+    (answer,) = sdk.list_connectors()["connectors"]
+    assert sdk.list_tags_for_resource(resourceArn=answer["connectorArn"])["tags"] == {}

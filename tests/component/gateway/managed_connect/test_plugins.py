@@ -32,8 +32,8 @@ async def described(world: World, arn: str, state: str) -> dict[str, Any]:
         told: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=arn)
         return told if told["customPluginState"] == state else None
 
-    found: dict[str, Any] = await eventually(reached, what=f"{arn} is {state}")
-    return found
+    answer: dict[str, Any] = await eventually(reached, what=f"{arn} is {state}")
+    return answer
 
 
 async def test_a_plugin_is_fetched_used_and_deleted(world: World, tmp_path: Path) -> None:
@@ -43,10 +43,10 @@ async def test_a_plugin_is_fetched_used_and_deleted(world: World, tmp_path: Path
         archive.write(wheel, wheel.name)
     content = (bucket(world) / "numbers.zip").read_bytes()
     sent = plugin("numbers", "numbers.zip", description="counts", tags={"team": "blue"})
-    made, again = tried_twice(sdk.create_custom_plugin, **sent)
-    arn = made["customPluginArn"]
+    fields, again = tried_twice(sdk.create_custom_plugin, **sent)
+    arn = fields["customPluginArn"]
     assert again["customPluginArn"] == arn, "what the first try made"
-    assert (made["customPluginState"], made["name"], made["revision"]) == ("CREATING", "numbers", 1)
+    assert (fields["customPluginState"], fields["name"], fields["revision"]) == ("CREATING", "numbers", 1)
     assert refusal(sdk.create_custom_plugin, **sent)[0] == "ConflictException"
     told = await described(world, arn, "ACTIVE")
     assert told["latestRevision"]["fileDescription"] == {
@@ -55,7 +55,7 @@ async def test_a_plugin_is_fetched_used_and_deleted(world: World, tmp_path: Path
     assert told["latestRevision"]["location"] == sent["location"]
     assert sdk.list_tags_for_resource(resourceArn=arn)["tags"] == {"team": "blue"}
     listed = sdk.list_custom_plugins(namePrefix="numb")["customPlugins"]
-    assert [one["customPluginArn"] for one in listed] == [arn]
+    assert [entry["customPluginArn"] for entry in listed] == [arn]
     assert refusal(world.other.describe_custom_plugin, customPluginArn=arn)[0] == "NotFoundException"
     config = {"connector.class": CLASS, "topic": "managed-numbers", "tasks.max": "1", "folder": str(tmp_path)}
     used = sdk.create_connector(**connector("numbers", world.bootstrap, config, plugins=plugins(arn)))
@@ -79,8 +79,8 @@ async def test_a_plugin_that_cannot_be_says_why(world: World) -> None:
         assert told["stateDescription"]["code"] == code
         assert key in told["stateDescription"]["message"]
         assert "latestRevision" not in told
-        given = connector(f"with-{name}", world.bootstrap, {"connector.class": "X"}, plugins=plugins(arn))
-        assert "CREATE_FAILED, not ACTIVE" in bad_request(sdk.create_connector, **given)
+        connector_given = connector(f"with-{name}", world.bootstrap, {"connector.class": "X"}, plugins=plugins(arn))
+        assert "CREATE_FAILED, not ACTIVE" in bad_request(sdk.create_connector, **connector_given)
         sdk.delete_custom_plugin(customPluginArn=arn)
     wrong = plugin("wrong", "x.zip")
     wrong["location"]["s3Location"]["bucketArn"] = "arn:aws:iam:::x"

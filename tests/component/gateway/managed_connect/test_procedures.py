@@ -32,16 +32,19 @@ def own_topics(arn: str) -> dict[str, str]:
 async def partitions(world: World, *topics: str) -> dict[str, tuple[int, str]]:
     """Partitions and cleanup.policy of those of the topics that there are."""
     async with TopicBrokers.open({"bootstrap.servers": world.bootstrap}) as brokers:
-        found = (await brokers.describe(topics)).topics
-        configs = await brokers.configs(list(found))
-    return {name: (len(one.partitions), configs[name]["cleanup.policy"].value or "") for name, one in found.items()}
+        actual_topics = (await brokers.describe(topics)).topics
+        configs = await brokers.configs(list(actual_topics))
+    return {
+        name: (len(value.partitions), configs[name]["cleanup.policy"].value or "")
+        for name, value in actual_topics.items()
+    }
 
 
 def with_offsets_in(world: World, name: str, topic: str) -> dict[str, Any]:
     """The member workerConfiguration that names an offset topic."""
     content = b64encode(PROPERTIES + f"offset.storage.topic={topic}\n".encode()).decode()
-    made = world.sdk.create_worker_configuration(name=name, propertiesFileContent=content)
-    return {"workerConfigurationArn": made["workerConfigurationArn"], "revision": 1}
+    worker_configuration = world.sdk.create_worker_configuration(name=name, propertiesFileContent=content)
+    return {"workerConfigurationArn": worker_configuration["workerConfigurationArn"], "revision": 1}
 
 
 async def created(world: World, name: str, config: dict[str, str], **more: Any) -> str:
@@ -63,9 +66,9 @@ async def wrote(output: Path, text: str) -> None:
 
 async def test_a_connector_goes_on_where_one_of_its_name_was(world: World, tmp_path: Path) -> None:
     """A source by the offset topic that it had by itself; a sink by its group, whatever offset topic it is given."""
-    given, output = tmp_path / "in.txt", tmp_path / "out.txt"
-    given.write_text("one\ntwo\n")
-    source = file_source(given, "continued")
+    path, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    path.write_text("one\ntwo\n")
+    source = file_source(path, "continued")
     sink = {"connector.class": f"{FILE}SinkConnector", "file": str(output), "topics": "continued", "tasks.max": "1"}
     unused = "offsets-of-a-sink"
     of_sink = with_offsets_in(world, "of-a-sink", unused)
@@ -74,14 +77,14 @@ async def test_a_connector_goes_on_where_one_of_its_name_was(world: World, tmp_p
     )
     await wrote(output, "one\ntwo\n")
     topics = own_topics(first[0])
-    wanted = {topics[what]: (count, "compact") for what, count in PARTITIONS.items()}
-    assert await partitions(world, *topics.values()) == wanted
+    expected = {topics[what]: (count, "compact") for what, count in PARTITIONS.items()}
+    assert await partitions(world, *topics.values()) == expected
     assert await partitions(world, unused) == {unused: (25, "compact")}
     for arn in first:
         await deleted(world, arn)
-    assert await partitions(world, *topics.values()) == wanted, "internal topics stay"
+    assert await partitions(world, *topics.values()) == expected, "internal topics stay"
 
-    with given.open("a") as file:
+    with path.open("a") as file:
         file.write("three\n")
     of_source = with_offsets_in(world, "of-the-former", topics["offsets"])
     second = await asyncio.gather(
@@ -89,8 +92,8 @@ async def test_a_connector_goes_on_where_one_of_its_name_was(world: World, tmp_p
         created(world, "continued-out", sink, workerConfiguration=of_sink),
     )
     await wrote(output, "one\ntwo\nthree\n")
-    found = await partitions(world, *own_topics(second[0]).values())
-    assert sorted(found) == sorted(own_topics(second[0])[what] for what in ("configs", "status"))
+    actual_partitions = await partitions(world, *own_topics(second[0]).values())
+    assert sorted(actual_partitions) == sorted(own_topics(second[0])[what] for what in ("configs", "status"))
     written = await asyncio.to_thread(ends_of, world.bootstrap, unused)
     assert not any(written.values()), "a sink's offsets are its group's"
     for arn in second:
@@ -127,13 +130,13 @@ async def test_connectors_share_an_offset_topic(world: World, tmp_path: Path) ->
 
 
 def _lines(world: World, topic: str) -> list[str]:
-    return [(one.value() or b"").decode() for one in messages(world.bootstrap, topic)]
+    return [(message.value() or b"").decode() for message in messages(world.bootstrap, topic)]
 
 
 async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_path: Path) -> None:
-    sdk, given = world.sdk, tmp_path / "in.txt"
-    given.write_text("one\n")
-    config = file_source(given, "taken-back")
+    sdk, path = world.sdk, tmp_path / "in.txt"
+    path.write_text("one\n")
+    config = file_source(path, "taken-back")
     arn = await created(world, "taken-back", config)
     version = sdk.describe_connector(connectorArn=arn)["currentVersion"]
 
@@ -147,12 +150,12 @@ async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_
                 return told
             assert told["connectorOperationState"] in ("PENDING", "UPDATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"), told
             assert before == "UPDATING"
-            with given.open("a") as file:  # a task that has nothing to write does not find out
+            with path.open("a") as file:  # a task that has nothing to write does not find out
                 file.write("more\n")
             return None
 
         told = await eventually(over, seconds=120, every=0.2, what="it is taken back")
-        assert [one["stepState"] for one in told["operationSteps"]] == steps, told
+        assert [operation_step["stepState"] for operation_step in told["operationSteps"]] == steps, told
         assert told["errorInfo"]["code"] == code, told
         assert named in told["errorInfo"]["message"]
         assert told["endTime"] >= told["creationTime"]
@@ -173,15 +176,15 @@ async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_
         [undone, failed, undone, undone], "ClusterError.TopicNotCompacted", "not-compacted-either",
         workerConfiguration=await _of_a_topic_that_is_not_compacted(world),
     )  # fmt: skip
-    kept = {**config, "topic": "no spaces either"}
+    stored = {**config, "topic": "no spaces either"}
     begun = sdk.update_connector(
-        connectorArn=arn, currentVersion=version, connectorConfiguration=kept, skipHealthValidation=True
+        connectorArn=arn, currentVersion=version, connectorConfiguration=stored, skipHealthValidation=True
     )
     await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE")
-    with given.open("a") as file:
+    with path.open("a") as file:
         file.write("more\n")
-    found = await world.state(arn, "FAILED")
-    assert (found["connectorConfiguration"], found["stateDescription"]["code"]) == (kept, "ConnectorError.TaskFailed")
+    state = await world.state(arn, "FAILED")
+    assert (state["connectorConfiguration"], state["stateDescription"]["code"]) == (stored, "ConnectorError.TaskFailed")
     await deleted(world, arn)
 
 
@@ -212,9 +215,9 @@ async def test_a_restart_of_failed_tasks_leaves_the_others_running(world: World,
 
     assert [starts(tmp_path, number) for number in (0, 1)] == [1, 1]
     (tmp_path / "fails-1").touch()
-    found = await world.state(arn, "FAILED")
-    assert found["stateDescription"]["code"] == "ConnectorError.TaskFailed"
-    assert "task 1" in found["stateDescription"]["message"]
+    state = await world.state(arn, "FAILED")
+    assert state["stateDescription"]["code"] == "ConnectorError.TaskFailed"
+    assert "task 1" in state["stateDescription"]["message"]
     (tmp_path / "fails-1").unlink()
     await restarted(onlyFailedTasks=True)
     await world.state(arn, "RUNNING", seconds=240)

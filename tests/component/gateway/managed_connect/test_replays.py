@@ -22,8 +22,8 @@ USED = "Signature already used: a request is taken once; sign each again"
 @pytest.fixture
 async def bare(tmp_path: Path) -> AsyncIterator[Bare]:
     """Two gateways of one state service."""
-    async with bare_system(tmp_path, {}, {}) as made:
-        yield made
+    async with bare_system(tmp_path, {}, {}) as new_bare_system:
+        yield new_bare_system
 
 
 class Recorded:
@@ -50,8 +50,10 @@ class Recorded:
 
 async def test_a_request_is_refused_where_another_gateway_has_taken_it(bare: Bare) -> None:
     first, second = bare.endpoints
-    made = bare.sdk.create_worker_configuration(name="a", propertiesFileContent=b64encode(PROPERTIES).decode())
-    arn = made["workerConfigurationArn"]
+    worker_configuration = bare.sdk.create_worker_configuration(
+        name="a", propertiesFileContent=b64encode(PROPERTIES).decode()
+    )
+    arn = worker_configuration["workerConfigurationArn"]
     request = Recorded(bare, arn, "one")
     assert (await request.sent(first)).status == 200
     bare.sdk.untag_resource(resourceArn=arn, tagKeys=["one"])

@@ -33,9 +33,9 @@ async def worker_count(world: World) -> float:
     """What the metric says."""
     async with httpx.AsyncClient(trust_env=False) as client:
         text = (await client.get(f"{world.endpoint}/metrics", timeout=60)).text
-    samples = (one for family in text_string_to_metric_families(text) for one in family.samples)
+    samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     return sum(
-        one.value for one in samples if one.name == "WorkerCount" and one.labels.get("ConnectorName") == NAME
+        s.value for s in samples if s.name == "WorkerCount" and s.labels.get("ConnectorName") == NAME
     )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ async def test_workers_come_with_a_load_and_go_with_it(world: World, tmp_path: P
         return len(await asyncio.to_thread(messages, world.bootstrap, TOPIC)) >= numbers.count
 
     await eventually(all_copied, seconds=240, every=2.0, what="all numbers are copied")
-    found = [int(one.value() or b"") for one in await asyncio.to_thread(messages, world.bootstrap, TOPIC)]
-    assert found == list(range(numbers.count)), "none is lost, and none twice"
+    ints = [int(message.value() or b"") for message in await asyncio.to_thread(messages, world.bootstrap, TOPIC)]
+    assert ints == list(range(numbers.count)), "none is lost, and none twice"
     sdk.delete_connector(connectorArn=arn)
     await world.gone(arn)

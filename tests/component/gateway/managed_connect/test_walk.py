@@ -55,18 +55,18 @@ async def test_the_walk_through(world: World, tmp_path: Path) -> None:
     begins, _, rest = first.partition("export AWS_ACCESS_KEY_ID")
     assert "keelman up" in begins
     script = "set -euo pipefail\n" + f"export AWS_ACCESS_KEY_ID{rest}{own}"
-    for text, made in (
+    for text, result in (
         ("AWS_ACCESS_KEY_ID=any", f"AWS_ACCESS_KEY_ID={KEY}"), ("SECRET_ACCESS_KEY=any", f"SECRET_ACCESS_KEY={SECRET}"),
         ("http://127.0.0.1:7480", world.endpoint), ("~/.keelman", str(world.keelman.home)),
         ("/tmp/lines", str(tmp_path / "lines")), ('"lines\\"', '"walked\\"'), ("list-connectors --query", ARN_OF),
     ):  # fmt: skip
         assert text in script, text
-        script = script.replace(text, made)
+        script = script.replace(text, result)
     told = await said(tmp_path, "bash", "-c", script, BROKERS=world.bootstrap, AWS_PAGER="", AWS_CONFIG_FILE=os.devnull)
     assert '"ACTIVE"' in told
     assert '"fileMd5"' in told
     listed = world.sdk.list_connectors(connectorNamePrefix="walked")["connectors"]
-    (arn,) = [one["connectorArn"] for one in listed]
+    (arn,) = [entry["connectorArn"] for entry in listed]
     await world.state(arn, "RUNNING")
     keys = {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_DEFAULT_REGION": REGION}
     program = program.replace("http://127.0.0.1:7480", world.endpoint)
@@ -86,10 +86,10 @@ async def test_the_walk_through(world: World, tmp_path: Path) -> None:
     opening = changed.partition("capacity =")[0]
     await said(tmp_path, sys.executable, "-c", f"{opening}kc.tag_resource{last}", PYTHONPATH=str(tmp_path), **keys)
     await world.gone(arn)
-    for one in world.sdk.list_worker_configurations(namePrefix="strings")["workerConfigurations"]:
-        world.sdk.delete_worker_configuration(workerConfigurationArn=one["workerConfigurationArn"])
-    for one in world.sdk.list_custom_plugins(namePrefix="mine")["customPlugins"]:
-        world.sdk.delete_custom_plugin(customPluginArn=one["customPluginArn"])
+    for configuration in world.sdk.list_worker_configurations(namePrefix="strings")["workerConfigurations"]:
+        world.sdk.delete_worker_configuration(workerConfigurationArn=configuration["workerConfigurationArn"])
+    for custom_plugin in world.sdk.list_custom_plugins(namePrefix="mine")["customPlugins"]:
+        world.sdk.delete_custom_plugin(customPluginArn=custom_plugin["customPluginArn"])
 
 
 ARN_OF = "list-connectors --connector-name-prefix walked --query"

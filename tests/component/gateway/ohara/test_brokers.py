@@ -30,15 +30,15 @@ pytestmark = pytest.mark.component
 async def test_a_broker_cluster_has_every_default(world: OharaWorld, group: str) -> None:
     zookeeper = await world.js.create("zookeepers", group=group, nodeNames=["node00"])
     named = {"group": group, "name": zookeeper["name"]}
-    made = await world.scala.create(
+    fields = await world.scala.create(
         "brokers", group=group, nodeNames=["node00"], zookeeperClusterKey=named, own={"a": 1}
     )
-    ports = [made.pop(name) for name in ("clientPort", "jmxPort")]
+    ports = [fields.pop(name) for name in ("clientPort", "jmxPort")]
     assert len({*ports}) == 2
     assert all(1024 < port <= 65535 for port in ports)
-    assert len(made.pop("name")) == 25
-    del made["lastModified"]
-    assert made == {
+    assert len(fields.pop("name")) == 25
+    del fields["lastModified"]
+    assert fields == {
         "group": group, "nodeNames": ["node00"], "imageName": "oharastream/broker:0.11.1", "routes": {}, "tags": {},
         "zookeeperClusterKey": named, "log.dirs": [], "num.partitions": 1, "offsets.topic.replication.factor": 1,
         "num.network.threads": 1, "num.io.threads": 1, "xms": 2048, "xmx": 2048, "aliveNodes": [], "own": {"a": 1},
@@ -58,7 +58,7 @@ async def test_it_runs_where_its_zookeeper_runs(wire: JsClient, group: str) -> N
     live = {"state": "RUNNING", "aliveNodes": ["node00"], "lastModified": running["lastModified"]}
     assert running == stopped | live
     node = await wire.get("nodes", "node00")
-    assert own in next(one for one in node["services"] if one["name"] == "broker")["clusterKeys"]
+    assert own in next(service for service in node["services"] if service["name"] == "broker")["clusterKeys"]
     for method, path, code, message in (
         ("PUT", "/brokers/bk", DATA_CHECK, f"type:broker  {key('bk', group)} MUST be stopped"),
         ("DELETE", "/brokers/bk", DATA_CHECK, f"type:broker  {key('bk', group)} MUST be stopped"),
@@ -101,8 +101,8 @@ async def test_one_that_is_deleted_can_be_made_again_at_once(wire: JsClient, gro
     refused = await wire.refused("GET", "/brokers/bk", group=group)
     assert (refused.status, refused.code) == (400, NO_SUCH)
     named = {"group": group, "name": "bk"}
-    made = await wire.create("brokers", **named, nodeNames=["node00"], zookeeperClusterKey=named, clientPort=port)
-    assert made["clientPort"] == port
+    fields = await wire.create("brokers", **named, nodeNames=["node00"], zookeeperClusterKey=named, clientPort=port)
+    assert fields["clientPort"] == port
     await wire.act("brokers", "bk", "start", group)
     await wire.reaches("brokers", "bk", "RUNNING", group)
     await no_brokers(wire, "bk", group)
@@ -110,12 +110,12 @@ async def test_one_that_is_deleted_can_be_made_again_at_once(wire: JsClient, gro
 
 async def test_a_put_changes_what_may_be_changed(wire: JsClient, group: str) -> None:
     await brokers(wire, "bk", group, start=False)
-    made = await wire.get("brokers", "bk", group)
+    new_wire = await wire.get("brokers", "bk", group)
     changed = await wire.update(
         "brokers", "bk", group, **{"num.partitions": 3, "xms": 1, "imageName": "no", "own": "x"}
     )
-    wanted = {"num.partitions": 3, "xms": 1, "own": "x", "lastModified": changed["lastModified"]}
-    assert changed == made | wanted
+    expected = {"num.partitions": 3, "xms": 1, "own": "x", "lastModified": changed["lastModified"]}
+    assert changed == new_wire | expected
     assert changed == await wire.get("brokers", "bk", group)
     for body, message in (
         ({"num.partitions": 0}, "num.partitions: the number must be [1, 2147483647], actual:0"),
@@ -141,16 +141,16 @@ async def test_what_a_creation_names_has_to_be_there(wire: JsClient, group: str)
     ):
         refused = await wire.refused("POST", "/brokers", {"group": group, **body})
         assert (refused.status, refused.code, refused.message) == (500, DATA_CHECK, message)
-    made = await wire.create("brokers", group=group, name="bk", nodeNames=["node00"], **zookeeper)
+    fields = await wire.create("brokers", group=group, name="bk", nodeNames=["node00"], **zookeeper)
     refused = await wire.refused(
         "POST", "/brokers", {"group": group, "name": "bk", "nodeNames": ["node00"], **zookeeper}
     )
     assert (refused.status, refused.code) == (500, ILLEGAL_STATE)
-    body = {"group": group, "nodeNames": ["node00"], "clientPort": made["clientPort"], **zookeeper}
+    body = {"group": group, "nodeNames": ["node00"], "clientPort": fields["clientPort"], **zookeeper}
     refused = await wire.refused("POST", "/brokers", body)
     assert (refused.code, refused.message) == (
         ILLEGAL_ARGUMENT,
-        f"ports:{made['clientPort']} are used by broker cluster:{key('bk', group)} "
+        f"ports:{fields['clientPort']} are used by broker cluster:{key('bk', group)} "
         "(the port is generated randomly if it is ignored from request)",
     )
 
@@ -221,13 +221,13 @@ async def test_brokers_that_others_run_are_shown_with_a_zookeeper(
     outside = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="kafka.example:9093,kafka2.example:9093"))
     await stub.CreateBrokerCluster(pb.CreateBrokerClusterRequest(name="outside", spec=outside))
     await stub.CreateBrokerCluster(pb.CreateBrokerClusterRequest(name="not-legal", spec=outside))
-    found = await world.scala.get("brokers", "outside")
-    assert {k: found[k] for k in ("nodeNames", "clientPort", "zookeeperClusterKey", "group")} == {
+    answer = await world.scala.get("brokers", "outside")
+    assert {k: answer[k] for k in ("nodeNames", "clientPort", "zookeeperClusterKey", "group")} == {
         "nodeNames": ["kafka.example", "kafka2.example"], "clientPort": 9093, "group": "default",
         "zookeeperClusterKey": {"group": "default", "name": "outside"},
     }  # fmt: skip
-    assert (await world.scala.get("zookeepers", "outside"))["nodeNames"] == found["nodeNames"]
-    assert "not-legal" not in [one["name"] for one in await wire.list("brokers")]
+    assert (await world.scala.get("zookeepers", "outside"))["nodeNames"] == answer["nodeNames"]
+    assert "not-legal" not in [entry["name"] for entry in await wire.list("brokers")]
     for method, path in (("PUT", "/brokers/outside/stop"), ("PUT", "/brokers/outside/node00")):
         refused = await wire.refused(method, path)
         assert (refused.status, refused.code) == (400, ILLEGAL_ARGUMENT)
@@ -241,8 +241,8 @@ async def test_brokers_of_keelman_s_own_users_can_be_used_and_stopped(
 ) -> None:
     spec = BrokerClusterSpec(managed=ManagedBrokers(nodes=["node00", "node01"]), labels={"team": "blue"})
     await stub.CreateBrokerCluster(pb.CreateBrokerClusterRequest(name="native", spec=spec))
-    found = await wire.reaches("brokers", "native", "RUNNING")
-    assert (found["nodeNames"], found["aliveNodes"], found["tags"]) == (
+    answer = await wire.reaches("brokers", "native", "RUNNING")
+    assert (answer["nodeNames"], answer["aliveNodes"], answer["tags"]) == (
         spec.managed.nodes[:],
         ["node00", "node01"],
         {"team": "blue"},

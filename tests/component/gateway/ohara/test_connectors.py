@@ -82,11 +82,11 @@ def sink(name: str, file: Path, **more: Json) -> Json:
 
 async def test_a_source_copies_is_paused_resumed_and_stopped(live: JsClient, tmp_path: Path) -> None:
     (lines := tmp_path / "lines").write_text("a\nb\n")
-    made = await live.create("connectors", **source("src", lines, password="p4ss", tags={"a": 1}))
-    assert (made["topics"], made["connectorKey"]) == (["default-t"], {"group": "default", "name": "src"})
-    assert (made["tasks.max"], made["columns"], made["check.rule"], made["password"]) == (1, [], "NONE", "p4ss")
-    assert (made["tasksStatus"], made["aliveNodes"], made["nodeMetrics"]) == ([], [], {})
-    assert "state" not in made
+    fields = await live.create("connectors", **source("src", lines, password="p4ss", tags={"a": 1}))
+    assert (fields["topics"], fields["connectorKey"]) == (["default-t"], {"group": "default", "name": "src"})
+    assert (fields["tasks.max"], fields["columns"], fields["check.rule"], fields["password"]) == (1, [], "NONE", "p4ss")
+    assert (fields["tasksStatus"], fields["aliveNodes"], fields["nodeMetrics"]) == ([], [], {})
+    assert "state" not in fields
     assert (
         await live.refused("PUT", "/connectors/src/pause")
     ).message == f"type:connector  {key('src')} MUST be running"
@@ -95,15 +95,15 @@ async def test_a_source_copies_is_paused_resumed_and_stopped(live: JsClient, tmp
     running = await live.reaches("connectors", "src", "RUNNING")
     (node,) = (await live.get("workers", "wk"))["aliveNodes"]
     assert running["aliveNodes"] == [node]
-    assert [(one["coordinator"], one["state"]) for one in running["tasksStatus"]] == [
+    assert [(entry["coordinator"], entry["state"]) for entry in running["tasksStatus"]] == [
         (False, "RUNNING"),
         (True, "RUNNING"),
     ]
     assert (running["kind"], running["batch.size"]) == ("source", 2000)
 
     async def copied() -> bool:
-        found = await live.ok("POST", "/inspect/topics/t")
-        return [one["value"] for one in found["messages"]] == ["b", "a"]
+        answer = await live.ok("POST", "/inspect/topics/t")
+        return [message["value"] for message in answer["messages"]] == ["b", "a"]
 
     await eventually(copied, what="both lines are in the topic")
     for method in ("PUT", "DELETE"):
@@ -149,16 +149,16 @@ async def test_what_goes_wrong_is_told(live: JsClient, tmp_path: Path) -> None:
 
 
 async def test_what_cannot_be_is_refused(live: JsClient, tmp_path: Path) -> None:
-    given = source("c", tmp_path / "f")
-    lost = await live.refused("POST", "/connectors", given | {"workerClusterKey": "nowk"})
+    source_given = source("c", tmp_path / "f")
+    lost = await live.refused("POST", "/connectors", source_given | {"workerClusterKey": "nowk"})
     assert (lost.code, lost.message) == (DATA_CHECK, f"type:worker {key('nowk')} does not exist ")
-    topicless = await live.refused("POST", "/connectors", given | {"topicKeys": ["no"]})
+    topicless = await live.refused("POST", "/connectors", source_given | {"topicKeys": ["no"]})
     assert topicless.message == f"type:topic {key('no')} does not exist "
     column = {"order": 1, "name": "a", "newName": "b", "dataType": "INT"}
-    twice = await live.refused("POST", "/connectors", given | {"columns": [column, column]})
+    twice = await live.refused("POST", "/connectors", source_given | {"columns": [column, column]})
     assert (twice.code, twice.message) == (BAD_VALUE, "duplicate order:List(1, 1)")
-    await live.create("connectors", **given | {"topicKeys": []})
-    assert (await live.refused("POST", "/connectors", given)).code == ILLEGAL_STATE
+    await live.create("connectors", **source_given | {"topicKeys": []})
+    assert (await live.refused("POST", "/connectors", source_given)).code == ILLEGAL_STATE
     assert (await live.refused("PUT", "/connectors/c/start")).message == "topicKeys can't be empty"
     await live.create("topics", name="idle", brokerClusterKey="default")
     await live.update("connectors", "c", topicKeys=["idle"])
@@ -197,12 +197,12 @@ async def test_a_worker_that_is_down_is_told_and_the_connector_comes_back(
     await live.create("connectors", **sink("out", tmp_path / "out"))
     await live.act("connectors", "out", "start")
     await live.reaches("connectors", "out", "RUNNING")
-    (workload,) = [one for one in await system.items("workloads") if one["name"].startswith("worker/")]
+    (workload,) = [entry for entry in await system.items("workloads") if entry["name"].startswith("worker/")]
     os.kill(int(workload["status"]["pid"]), signal.SIGKILL)
 
     async def down() -> bool:
-        found = await live.get("connectors", "out")
-        return "state" not in found and "no worker" in found.get("error", "")
+        actual_live = await live.get("connectors", "out")
+        return "state" not in actual_live and "no worker" in actual_live.get("error", "")
 
     await eventually(down, what="the worker is down")
     await live.reaches("connectors", "out", "RUNNING")
@@ -211,16 +211,20 @@ async def test_a_worker_that_is_down_is_told_and_the_connector_comes_back(
 
 
 async def test_classes_are_inspected_and_settings_validated(live: JsClient, system: Keelman, tmp_path: Path) -> None:
-    found = await live.ok("GET", "/inspect/workers/wk")
-    assert len(found["settingDefinitions"]) == 24
-    kinds = {one["className"]: one["classType"] for one in found["classInfos"]}
+    answer = await live.ok("GET", "/inspect/workers/wk")
+    assert len(answer["settingDefinitions"]) == 24
+    kinds = {class_info["className"]: class_info["classType"] for class_info in answer["classInfos"]}
     assert (kinds[f"{FILE}SourceConnector"], kinds[f"{FILE}SinkConnector"]) == ("source", "sink")
     assert (await live.ok("GET", "/inspect/workers/none"))["classInfos"] == []
     (topic,) = (await live.ok("GET", "/inspect/brokers/default"))["classInfos"]
     assert (topic["className"], topic["classType"]) == ("N/A", "topic")
     assert (await live.refused("GET", "/inspect/brokers/none")).code == NO_SUCH
     report = await live.ok("PUT", "/validate/connectors", source("v", tmp_path / "f", **{"batch.size": "many"}))
-    wrong = {one["value"]["key"]: one["value"]["errors"] for one in report["settings"] if one["value"]["errors"]}
+    wrong = {
+        setting["value"]["key"]: setting["value"]["errors"]
+        for setting in report["settings"]
+        if setting["value"]["errors"]
+    }
     assert (report["errorCount"], list(wrong)) == (1, ["batch.size"])
     right = await live.ok("PUT", "/validate/connector", source("v", tmp_path / "f"))
     assert right["errorCount"] == 0
@@ -242,7 +246,7 @@ async def classes_of_files_stay_known(live: JsClient, system: Keelman) -> None:
     async def told() -> Json:
         (info,) = (await live.get("files", "classes.jar"))["classInfos"]
         assert info["className"] == name
-        keys = {one["key"]: one["documentation"] for one in info["settingDefinitions"]}
+        keys = {definition["key"]: definition["documentation"] for definition in info["settingDefinitions"]}
         assert keys.keys() >= {"file", "batch.size", "topicKeys", "kind"}
         return info
 
@@ -261,10 +265,10 @@ async def classes_of_files_stay_known(live: JsClient, system: Keelman) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresqlServer]:
-    with running_postgresql({}) as made:
-        with psycopg.connect(made.url("postgres")) as connection:
+    with running_postgresql({}) as new_running_postgresql:
+        with psycopg.connect(new_running_postgresql.url("postgres")) as connection:
             connection.execute(TABLES)
-        yield made
+        yield new_running_postgresql
 
 
 @pytest.fixture(scope="module")
@@ -290,10 +294,10 @@ async def test_tables_of_a_database_are_told_with_columns_and_keys(driven: JsCli
         "user": USER, "password": "no secret", "workerClusterKey": "driven",
     }  # fmt: skip
     # The first question starts a Java virtual machine, for which a busy machine may take longer than an answer may.
-    found = await eventually(lambda: driven.ok("POST", "/inspect/rdb", query))
+    answer = await eventually(lambda: driven.ok("POST", "/inspect/rdb", query))
     place = {"catalogPattern": "postgres", "schemaPattern": "public"}
-    tables = {one["name"]: one for one in found["tables"]}
-    assert found["name"] == "postgresql"
+    tables = {table["name"]: table for table in answer["tables"]}
+    assert answer["name"] == "postgresql"
     assert tables.keys() == {"orders", "orders_2", "ordersx2", "notes"}
     assert tables["orders"] == place | {
         "name": "orders",

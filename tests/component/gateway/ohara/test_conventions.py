@@ -56,17 +56,17 @@ async def api(world: OharaWorld) -> JsClient:
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_each_call_has_its_status(api: JsClient, group: str, kind: str) -> None:
-    made = await api.create(kind, group=group, name="one", **MINIMAL[kind])
-    assert (made["group"], made["name"]) == (group, "one")
-    assert abs(made["lastModified"] - time.time() * 1000) < 60_000
-    assert await api.get(kind, "one", group) | {"lastModified": 0} == made | {"lastModified": 0}
+    fields = await api.create(kind, group=group, name="one", **MINIMAL[kind])
+    assert (fields["group"], fields["name"]) == (group, "one")
+    assert abs(fields["lastModified"] - time.time() * 1000) < 60_000
+    assert await api.get(kind, "one", group) | {"lastModified": 0} == fields | {"lastModified": 0}
     (listed,) = await api.list(kind, group=group)
-    assert listed | {"lastModified": 0} == made | {"lastModified": 0}
+    assert listed | {"lastModified": 0} == fields | {"lastModified": 0}
     again = await api.refused("POST", f"/{kind}", {"group": group, "name": "one", **MINIMAL[kind]})
     assert (again.status, again.code) == (500, ILLEGAL_STATE)
     assert again.message.startswith(f"({group}, one}} already exists on ")
     upserted = await api.ok("PUT", f"/{kind}/one", {"tags": {"a": "b"}}, group=group)
-    assert upserted == made | {"tags": {"a": "b"}, "lastModified": upserted["lastModified"]}
+    assert upserted == fields | {"tags": {"a": "b"}, "lastModified": upserted["lastModified"]}
     for _ in range(2):
         await api.delete(kind, "one", group)
     assert await api.list(kind, group=group) == []
@@ -78,8 +78,8 @@ async def test_what_is_missing_is_a_bad_request(api: JsClient, group: str, kind:
     assert (missing.status, missing.code) == (400, NO_SUCH)
     assert key("nobody", group) in missing.message
     for verb in VERBS.get(kind, ()):
-        found = await api.refused("PUT", f"/{kind}/nobody/{verb}", group=group)
-        assert (found.status, found.code) == (400, NO_SUCH), verb
+        result = await api.refused("PUT", f"/{kind}/nobody/{verb}", group=group)
+        assert (result.status, result.code) == (400, NO_SUCH), verb
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,14 +87,14 @@ async def test_names_are_checked_in_body_and_url(api: JsClient, group: str, kind
     for name in ("ABC", "a-b", "a_b", "a" * 26, "ä", "a b", "a/b", "a\n"):
         for field in ("name", "group"):
             body = {"group": group, "name": "one", **MINIMAL[kind], field: name}
-            found = await api.refused("POST", f"/{kind}", body)
-            assert (found.status, found.code) == (400, BAD_VALUE), (field, name)
-            assert found.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$'), found.message
+            result = await api.refused("POST", f"/{kind}", body)
+            assert (result.status, result.code) == (400, BAD_VALUE), (field, name)
+            assert result.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$'), result.message
     for name in ("ABC", "a-b", "a" * 26):
         for method in ("GET", "PUT", "DELETE"):
-            found = await api.refused(method, f"/{kind}/{name}", MINIMAL[kind] if method == "PUT" else None)
-            assert (found.status, found.code) == (400, BAD_VALUE), (method, name)
-            assert found.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$')
+            result = await api.refused(method, f"/{kind}/{name}", MINIMAL[kind] if method == "PUT" else None)
+            assert (result.status, result.code) == (400, BAD_VALUE), (method, name)
+            assert result.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$')
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -110,8 +110,8 @@ async def test_names_with_dots_are_names(api: JsClient, group: str) -> None:
     names = (".", "..", ".a", "a.", "a.b", "a..b")
     for name in names:
         for own in (group, f"{group}."):
-            made = await api.create("workers", group=own, name=name, **MINIMAL["workers"])
-            assert (made["group"], made["name"]) == (own, name)
+            fields = await api.create("workers", group=own, name=name, **MINIMAL["workers"])
+            assert (fields["group"], fields["name"]) == (own, name)
     assert {w["name"] for w in await api.list("workers", group=group)} == set(names)
     for name in (".a", "a.", "a.b", "a..b"):
         assert (await api.get("workers", name, group))["name"] == name
@@ -220,34 +220,34 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
 async def test_a_bad_field_is_named(api: JsClient, group: str, what: str) -> None:
     fields, message = BAD_FIELDS[what]
     body = {"group": group, "name": "one", **MINIMAL["workers"], **fields}
-    found = await api.refused("POST", "/workers", body)
+    result = await api.refused("POST", "/workers", body)
     if what != "bad name in a key":  # it is one of a broker cluster that does not exist
-        assert (found.status, found.code) == (400, BAD_VALUE), found
-    assert message in found.message, found
+        assert (result.status, result.code) == (400, BAD_VALUE), result
+    assert message in result.message, result
     assert await api.list("workers", group=group) == []
     await api.create("workers", group=group, name="one", **MINIMAL["workers"])
     changed = {k: v for k, v in fields.items() if v is not None and v != 1}  # imageName is not looked at
     if changed and what != "bad name in a key":
-        found = await api.refused("PUT", "/workers/one", changed, group=group)
-        assert (found.status, found.code) == (400, BAD_VALUE)
+        result = await api.refused("PUT", "/workers/one", changed, group=group)
+        assert (result.status, result.code) == (400, BAD_VALUE)
 
 
 async def test_all_missing_fields_are_named(api: JsClient) -> None:
-    found = await api.refused("POST", "/workers", {})
-    assert re.fullmatch(r"Set\((\S+), (\S+)\) are required!!!", found.message), found
-    assert {"nodeNames", "brokerClusterKey"} <= set(re.split(r"[(), ]+", found.message))
-    found = await api.refused("PUT", "/workers/new", {"nodeNames": ["node00"]})
-    assert found.message == "Set(brokerClusterKey) are required!!!"
+    result = await api.refused("POST", "/workers", {})
+    assert re.fullmatch(r"Set\((\S+), (\S+)\) are required!!!", result.message), result
+    assert {"nodeNames", "brokerClusterKey"} <= set(re.split(r"[(), ]+", result.message))
+    result = await api.refused("PUT", "/workers/new", {"nodeNames": ["node00"]})
+    assert result.message == "Set(brokerClusterKey) are required!!!"
 
 
 async def test_nulls_are_dropped(api: JsClient, group: str) -> None:
     body = {"group": group, "name": None, "xms": None, "tags": None, "mine": None, **MINIMAL["workers"]}
-    made = await api.ok("POST", "/workers", body)
-    assert (made["xms"], made["tags"], len(made["name"])) == (2048, {}, 25)
-    assert "mine" not in made
-    assert await api.ok("PUT", f"/workers/{made['name']}", {"xmx": None}, group=group) | {"lastModified": 0} == made | {
+    fields = await api.ok("POST", "/workers", body)
+    assert (fields["xms"], fields["tags"], len(fields["name"])) == (2048, {}, 25)
+    assert "mine" not in fields
+    assert await api.ok("PUT", f"/workers/{fields['name']}", {"xmx": None}, group=group) | {
         "lastModified": 0
-    }
+    } == fields | {"lastModified": 0}
 
 
 async def test_each_form_of_a_key_is_taken(api: JsClient, group: str) -> None:
@@ -255,17 +255,17 @@ async def test_each_form_of_a_key_is_taken(api: JsClient, group: str) -> None:
     await brokers(api, group, start=False)
     full = {"group": "default", "name": group}
     for form in (group, {"name": group}, full):
-        made = await api.create("workers", brokerClusterKey=form, **own)
-        assert made["brokerClusterKey"] == full
+        fields = await api.create("workers", brokerClusterKey=form, **own)
+        assert fields["brokerClusterKey"] == full
     other = await api.create("workers", brokerClusterKey=BROKERS, **own)
     assert other["brokerClusterKey"] == BROKERS
 
 
 async def test_what_nobody_knows_is_kept(api: JsClient, group: str) -> None:
     extras = {"mine": {"deep": [1, 2.5, True, {"a": "b"}]}, "number": 7, "zookeeperClusterKey": {"name": "zk"}}
-    made = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **extras)
-    assert extras.items() <= made.items()
-    assert "settings" not in made
+    fields = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **extras)
+    assert extras.items() <= fields.items()
+    assert "settings" not in fields
     updated = await api.ok("PUT", "/workers/one", {"number": 8, "more": "x"}, group=group)
     assert extras | {"number": 8, "more": "x"} == {k: v for k, v in updated.items() if k in {*extras, "more"}}
     assert await api.get("workers", "one", group) == updated
@@ -273,28 +273,28 @@ async def test_what_nobody_knows_is_kept(api: JsClient, group: str) -> None:
 
 async def test_run_time_fields_of_a_request_are_dropped(api: JsClient, group: str) -> None:
     sent = dict.fromkeys(RUN_TIME | {"metrics", "status", "settings"}, "nonsense")
-    made = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **sent)
-    assert made["aliveNodes"] == []
-    assert "state" not in made
-    assert not (RUN_TIME | {"metrics", "status", "settings"}) - {"aliveNodes", "lastModified"} & set(made)
-    assert isinstance(made["lastModified"], int)
+    fields = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **sent)
+    assert fields["aliveNodes"] == []
+    assert "state" not in fields
+    assert not (RUN_TIME | {"metrics", "status", "settings"}) - {"aliveNodes", "lastModified"} & set(fields)
+    assert isinstance(fields["lastModified"], int)
 
 
 async def test_permissions(api: JsClient, group: str) -> None:
     sent = {"config.storage.partitions": 7, "imageName": "oharastream/connect-worker:0.11.1"}
-    made = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **sent)
-    assert made["config.storage.partitions"] == 1, "READ_ONLY"
+    fields = await api.create("workers", group=group, name="one", **MINIMAL["workers"], **sent)
+    assert fields["config.storage.partitions"] == 1, "READ_ONLY"
     image = "oharastream/connect-worker:other"
     body = {"group": "other", "name": "two", "imageName": image, "config.storage.partitions": 3, "xmx": 4096}
     updated = await api.ok("PUT", "/workers/one", body, group=group)
-    assert updated == made | {"xmx": 4096, "lastModified": updated["lastModified"]}, "CREATE_ONLY fields are ignored"
+    assert updated == fields | {"xmx": 4096, "lastModified": updated["lastModified"]}, "CREATE_ONLY fields are ignored"
 
 
 async def test_put_of_a_missing_object_creates_it(api: JsClient, group: str) -> None:
     body = {"group": "elsewhere", "name": "other", **MINIMAL["workers"]}
-    made = await api.ok("PUT", "/workers/one", body, group=group)
-    assert (made["group"], made["name"]) == (group, "one"), "the key of the URL wins"
-    assert await api.get("workers", "one", group) == made
+    fields = await api.ok("PUT", "/workers/one", body, group=group)
+    assert (fields["group"], fields["name"]) == (group, "one"), "the key of the URL wins"
+    assert await api.get("workers", "one", group) == fields
     defaulted = await api.ok("PUT", f"/objects/{group}", {"a": 1})
     assert (defaulted["group"], defaulted["name"]) == ("default", group)
     await api.delete("objects", group)
@@ -302,29 +302,29 @@ async def test_put_of_a_missing_object_creates_it(api: JsClient, group: str) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_js_client_updates_with_the_whole_object(api: JsClient, group: str, kind: str) -> None:
-    made = await api.create(kind, group=group, name="one", **MINIMAL[kind])
+    result = await api.create(kind, group=group, name="one", **MINIMAL[kind])
     for tags in ({"displayName": "mine"}, {}):
         updated = await api.update(kind, "one", group, tags=tags)
-        assert updated == made | {"tags": tags, "lastModified": updated["lastModified"]}
+        assert updated == result | {"tags": tags, "lastModified": updated["lastModified"]}
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_scala_client_reads_what_it_created(world: OharaWorld, api: JsClient, group: str, kind: str) -> None:
-    made = await world.scala.create(kind, group=group, name="one", **MINIMAL[kind])
-    assert (await world.scala.get(kind, "one", group)).keys() == made.keys()
-    again = {k: v for k, v in made.items() if k not in RUN_TIME}
+    fields = await world.scala.create(kind, group=group, name="one", **MINIMAL[kind])
+    assert (await world.scala.get(kind, "one", group)).keys() == fields.keys()
+    again = {k: v for k, v in fields.items() if k not in RUN_TIME}
     await api.delete(kind, "one", group)
     same = await world.scala.create(kind, **again)
-    assert same | {"lastModified": 0} == made | {"lastModified": 0}, "an answer can be sent again"
+    assert same | {"lastModified": 0} == fields | {"lastModified": 0}, "an answer can be sent again"
 
 
 async def test_put_of_what_runs_is_refused(api: JsClient, group: str) -> None:
     await brokers(api, "bk", group)
-    found = await api.refused("PUT", "/brokers/bk", {"tags": {}}, group=group)
-    assert (found.status, found.code) == (500, DATA_CHECK)
-    assert found.message == f"type:broker  {key('bk', group)} MUST be stopped"
-    found = await api.refused("PUT", "/zookeepers/bk", {"tags": {}}, group=group)
-    assert found.message == f"type:zookeeper  {key('bk', group)} MUST be stopped"
+    result = await api.refused("PUT", "/brokers/bk", {"tags": {}}, group=group)
+    assert (result.status, result.code) == (500, DATA_CHECK)
+    assert result.message == f"type:broker  {key('bk', group)} MUST be stopped"
+    result = await api.refused("PUT", "/zookeepers/bk", {"tags": {}}, group=group)
+    assert result.message == f"type:zookeeper  {key('bk', group)} MUST be stopped"
 
 
 async def test_what_a_path_may_not_have_is_refused(api: JsClient) -> None:
@@ -350,5 +350,5 @@ async def test_of_many_that_change_one_object_all_are_heard(api: JsClient, group
     changes = [{f"k{number}": number} for number in range(60)]
     answers = await asyncio.gather(*(api.send("PUT", "/objects/one", change, group=group) for change in changes))
     assert [a.status_code for a in answers] == [200] * len(changes)
-    found = await api.get("objects", "one", group)
-    assert {k: v for change in changes for k, v in change.items()}.items() <= found.items()
+    actual_api = await api.get("objects", "one", group)
+    assert {k: v for change in changes for k, v in change.items()}.items() <= actual_api.items()

@@ -19,13 +19,18 @@ SOURCE = "oharastream.ohara.shabondi.ShabondiSource"
 
 async def test_an_object_is_any_json_under_a_key(wire: JsClient, group: str) -> None:
     free: dict[str, Any] = {"stages": [1, 2.5, True, {"a": {"b": "c"}}], "big": 9007199254740993, "password": "p4ss"}
-    made = await wire.create("objects", group=group, name="ws", **free)
-    assert {k: v for k, v in made.items() if k != "lastModified"} == {"group": group, "name": "ws", "tags": {}, **free}
-    assert await wire.get("objects", "ws", group) == made
+    fields = await wire.create("objects", group=group, name="ws", **free)
+    assert {k: v for k, v in fields.items() if k != "lastModified"} == {
+        "group": group,
+        "name": "ws",
+        "tags": {},
+        **free,
+    }
+    assert await wire.get("objects", "ws", group) == fields
     changed = await wire.ok("PUT", "/objects/ws", {"stages": [], "more": 1}, group=group)
     assert (changed["stages"], changed["more"], changed["password"]) == ([], 1, "p4ss")
-    assert changed["lastModified"] >= made["lastModified"]
-    assert [one["name"] for one in await wire.list("objects", group=group, more="1")] == ["ws"]
+    assert changed["lastModified"] >= fields["lastModified"]
+    assert [entry["name"] for entry in await wire.list("objects", group=group, more="1")] == ["ws"]
     taken = await wire.refused("POST", "/objects", {"group": group, "name": "ws"})
     assert taken.code == ILLEGAL_STATE
     assert taken.message.startswith(f"({group}, ws}} already exists on ")
@@ -37,15 +42,15 @@ async def test_an_object_is_any_json_under_a_key(wire: JsClient, group: str) -> 
 
 
 async def test_an_object_is_made_by_put_under_the_key_of_the_url(wire: JsClient, group: str) -> None:
-    made = await wire.ok("PUT", "/objects/o1", {"name": "other", "x": "y"}, group=group)
-    assert (made["group"], made["name"], made["x"]) == (group, "o1", "y")
+    fields = await wire.ok("PUT", "/objects/o1", {"name": "other", "x": "y"}, group=group)
+    assert (fields["group"], fields["name"], fields["x"]) == (group, "o1", "y")
     bad = await wire.refused("PUT", "/objects/O1", {}, group=group)
     assert (bad.code, bad.message) == (BAD_VALUE, r'the value "O1" is not matched to [a-z0-9\.]{1,25}$')
 
 
 async def test_a_volume_starts_and_stops_and_is_deleted_stopped(wire: JsClient, group: str) -> None:
-    made = await wire.create("volumes", group=group, name="v", nodeNames=["node00"], path="/tmp/v")
-    assert "state" not in made
+    result = await wire.create("volumes", group=group, name="v", nodeNames=["node00"], path="/tmp/v")
+    assert "state" not in result
     await wire.act("volumes", "v", "start", group)
     await wire.act("volumes", "v", "start", group)
     assert (await wire.get("volumes", "v", group))["state"] == "RUNNING"
@@ -79,9 +84,9 @@ async def test_streams_are_stored_and_say_that_nothing_runs_them(wire: JsClient,
     answer = await wire.client.post("/v0/files", files={"file": ("s.jar", b"x")}, data={"group": group})
     assert answer.status_code == 200
     at = {"group": group, "brokerClusterKey": {"group": group, "name": "bk"}}
-    made = await wire.create("streams", **at, name="s", jarKey={"group": group, "name": "s.jar"})
-    assert (made["from"], made["aliveNodes"], made["nodeMetrics"]) == ([], [], {})
-    assert made["jmxPort"] > 1024
+    fields = await wire.create("streams", **at, name="s", jarKey={"group": group, "name": "s.jar"})
+    assert (fields["from"], fields["aliveNodes"], fields["nodeMetrics"]) == ([], [], {})
+    assert fields["jmxPort"] > 1024
     refused = await wire.refused("PUT", "/streams/s/start", group=group)
     assert (refused.code, "nothing runs them" in refused.message) == (UNSUPPORTED, True)
     await wire.act("streams", "s", "stop", group)
@@ -91,8 +96,8 @@ async def test_streams_are_stored_and_say_that_nothing_runs_them(wire: JsClient,
     shabondi = await wire.create("shabondis", **at, **port, name="h", nodeNames=["node00"])
     assert shabondi["shabondi.endpoint"] == "http://node00:5000/"
     for kind in ("streams", "shabondis"):
-        for one in await wire.list(kind, group=group):
-            await wire.delete(kind, one["name"], group)
+        for entry in await wire.list(kind, group=group):
+            await wire.delete(kind, entry["name"], group)
     await wire.delete("files", "s.jar", group)
     await wire.delete("brokers", "bk", group)
 
@@ -100,11 +105,11 @@ async def test_streams_are_stored_and_say_that_nothing_runs_them(wire: JsClient,
 async def test_a_pipeline_shows_its_objects_and_drops_those_that_are_gone(wire: JsClient, group: str) -> None:
     await wire.create("objects", group=group, name="o", tags={"a": 1})
     endpoints = [{"group": group, "name": "o", "kind": "object"}, {"group": group, "name": "t", "kind": "topic"}]
-    made = await wire.create("pipelines", group=group, name="p", endpoints=endpoints)
-    assert made["endpoints"] == endpoints
-    (shown,) = made["objects"]
+    fields = await wire.create("pipelines", group=group, name="p", endpoints=endpoints)
+    assert fields["endpoints"] == endpoints
+    (shown,) = fields["objects"]
     assert (shown["name"], shown["kind"], shown["tags"], shown["nodeMetrics"]) == ("o", "object", {"a": 1}, {})
-    assert made["jarKeys"] == []
+    assert fields["jarKeys"] == []
     whole = await wire.update("pipelines", "p", group, tags={"b": 2})
     assert (whole["endpoints"], whole["tags"]) == (endpoints, {"b": 2})
     await wire.act("pipelines", "p", "refresh", group)

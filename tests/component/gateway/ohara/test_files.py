@@ -31,22 +31,22 @@ async def uploaded(wire: JsClient, data: bytes, name: str, **texts: str) -> Any:
 
 async def test_a_jar_is_uploaded_with_its_classes_and_downloaded_as_it_was(wire: JsClient, group: str) -> None:
     data = jar(3 * MIB, salt=group)
-    made = await uploaded(wire, data, "acme-1.2.jar", group=group, tags='{"a":{"b":1}}')
-    assert (made["group"], made["name"], made["size"]) == (group, "acme-1.2.jar", len(data))
-    assert made["tags"] == {"a": {"b": 1}}
-    (info,) = made["classInfos"]
+    fields = await uploaded(wire, data, "acme-1.2.jar", group=group, tags='{"a":{"b":1}}')
+    assert (fields["group"], fields["name"], fields["size"]) == (group, "acme-1.2.jar", len(data))
+    assert fields["tags"] == {"a": {"b": 1}}
+    (info,) = fields["classInfos"]
     assert (info["classType"], info["className"]) == ("source", "com.acme.WeatherSource")
-    settings = {one["key"]: one for one in info["settingDefinitions"]}
+    settings = {definition["key"]: definition for definition in info["settingDefinitions"]}
     assert settings["kind"]["defaultValue"] == "source"
     assert settings["topicKeys"]["reference"] == "TOPIC"
-    assert made["url"].endswith(f"/v0/downloadFile/{group}/acme-1.2.jar")
-    for url in (made["url"], made["url"].replace("downloadFile", "downloadFiles")):
+    assert fields["url"].endswith(f"/v0/downloadFile/{group}/acme-1.2.jar")
+    for url in (fields["url"], fields["url"].replace("downloadFile", "downloadFiles")):
         got = await wire.client.get(url)
         assert (got.status_code, got.content) == (200, data)
         assert got.headers["content-type"] == "application/java-archive"
         assert got.headers["content-length"] == str(len(data))
-    assert await wire.get("files", "acme-1.2.jar", group) == made
-    assert await wire.list("files", group=group) == [made]
+    assert await wire.get("files", "acme-1.2.jar", group) == fields
+    assert await wire.list("files", group=group) == [fields]
 
 
 async def test_the_same_key_again_is_refused_and_another_group_is_another_file(wire: JsClient, group: str) -> None:
@@ -58,9 +58,9 @@ async def test_the_same_key_again_is_refused_and_another_group_is_another_file(w
 
 
 async def test_put_changes_tags_alone(wire: JsClient, group: str) -> None:
-    made = await uploaded(wire, b"text", "my file.txt", group=group)
+    result = await uploaded(wire, b"text", "my file.txt", group=group)
     changed = await wire.ok("PUT", "/files/my%20file.txt", {"tags": {"x": [1]}, "size": 7}, group=group)
-    assert changed == made | {"tags": {"x": [1]}, "lastModified": changed["lastModified"]}
+    assert changed == result | {"tags": {"x": [1]}, "lastModified": changed["lastModified"]}
     none = await wire.refused("PUT", "/files/none", {"tags": {}}, group=group)
     assert (none.code, none.message) == (ILLEGAL_ARGUMENT, "Updating an nonexistent file is not allowed")
     assert (await wire.refused("PUT", "/files/my%20file.txt", {"tags": "x"}, group=group)).code == BAD_VALUE
@@ -96,8 +96,8 @@ async def test_a_file_that_a_worker_cluster_names_stays(wire: JsClient, group: s
 
 async def test_a_file_that_workers_may_go_back_to_says_so(wire: JsClient, group: str) -> None:
     keys = [{"group": group, "name": f"{name}.jar"} for name in ("old", "new")]
-    for one in keys:
-        await uploaded(wire, jar(10, salt=one["name"] + group), one["name"], group=group)
+    for single_key in keys:
+        await uploaded(wire, jar(10, salt=single_key["name"] + group), single_key["name"], group=group)
     broker = await brokers(wire, "bk", group)
     settings = {"group": group, "name": "wk", "nodeNames": ["node00"], "brokerClusterKey": broker}
     await wire.create("workers", **settings, pluginKeys=keys[:1])
@@ -120,10 +120,10 @@ async def test_what_is_no_jar_or_a_broken_one_is_kept_without_classes(wire: JsCl
 
 async def test_an_inspected_file_is_not_kept_and_has_no_url(wire: JsClient, group: str) -> None:
     answer = await post(wire, "/inspect/files", jar(salt=group), "acme.jar", group=group)
-    found = orjson.loads(answer.content)
+    tree = orjson.loads(answer.content)
     assert answer.status_code == 200
-    assert "url" not in found
-    assert [one["className"] for one in found["classInfos"]] == ["com.acme.WeatherSource"]
+    assert "url" not in tree
+    assert [class_info["className"] for class_info in tree["classInfos"]] == ["com.acme.WeatherSource"]
     assert await wire.list("files", group=group) == []
 
 
@@ -144,14 +144,14 @@ async def test_forms_that_cannot_be_are_refused_with_a_reason(wire: JsClient, gr
         0
     ] == 400
     assert (await refused(content=b"x", headers={"content-type": "multipart/form-data"}))[0] == 400
-    status, why = await refused(files={"file": ("large.bin", bytes(50 * MIB + 1))}, data={"group": group})
-    assert (status, why) == (400, f"the request's body is larger than {50 * MIB} bytes")
+    status, reason = await refused(files={"file": ("large.bin", bytes(50 * MIB + 1))}, data={"group": group})
+    assert (status, reason) == (400, f"the request's body is larger than {50 * MIB} bytes")
     assert await wire.list("files", group=group) == []
 
 
 async def test_an_empty_file_is_a_file(wire: JsClient, group: str) -> None:
-    made = await uploaded(wire, b"", "empty.jar", group=group)
-    assert (made["size"], made["classInfos"]) == (0, [])
+    fields = await uploaded(wire, b"", "empty.jar", group=group)
+    assert (fields["size"], fields["classInfos"]) == (0, [])
     assert (await wire.client.get(f"/v0/downloadFile/{group}/empty.jar")).content == b""
     await wire.delete("files", "empty.jar", group)
 
@@ -166,5 +166,5 @@ def zipped(size: int) -> bytes:
 
 async def test_fifty_mebibytes_are_taken(wire: JsClient, group: str) -> None:
     data = zipped(50 * MIB - 64 * 1024)
-    made = await uploaded(wire, data, "large.zip", group=group)
-    assert made["size"] == len(data)
+    fields = await uploaded(wire, data, "large.zip", group=group)
+    assert fields["size"] == len(data)

@@ -63,13 +63,13 @@ async def three(world: OharaWorld) -> JsClient:
     return api
 
 
-@pytest.mark.parametrize(("filters", "wanted"), FILTERS, ids=repr)
-async def test_a_list_is_filtered_by_any_field(three: JsClient, filters: dict[str, Any], wanted: str) -> None:
-    found = await three.list("workers", group=GROUP, **filters)
-    assert "".join(sorted(w["name"] for w in found)) == wanted
+@pytest.mark.parametrize(("filters", "expected"), FILTERS, ids=repr)
+async def test_a_list_is_filtered_by_any_field(three: JsClient, filters: dict[str, Any], expected: str) -> None:
+    result = await three.list("workers", group=GROUP, **filters)
+    assert "".join(sorted(w["name"] for w in result)) == expected
 
 
 async def test_last_modified_filters_too(three: JsClient) -> None:
-    one = await three.get("workers", "b", GROUP)
-    found = await three.list("workers", lastModified=one["lastModified"], group=GROUP)
-    assert "b" in [w["name"] for w in found]
+    single_three = await three.get("workers", "b", GROUP)
+    result = await three.list("workers", lastModified=single_three["lastModified"], group=GROUP)
+    assert "b" in [w["name"] for w in result]

@@ -55,9 +55,9 @@ def near_what_there_is(document: dict[str, Any]) -> dict[str, Any]:
         is_verb = path.count("/") == 4 and "put" in calls
         for call in calls.values():
             for parameter in call.get("parameters", ()):
-                known = {"name": word, "group": fields["group"], "hostname": host, "nodeName": host}
-                known |= {"name": {"enum": ["bk", "wk", "a"]}, "group": {"enum": ["default"]}} if is_verb else {}
-                parameter["schema"] = known.get(parameter["name"], parameter["schema"])
+                present = {"name": word, "group": fields["group"], "hostname": host, "nodeName": host}
+                present |= {"name": {"enum": ["bk", "wk", "a"]}, "group": {"enum": ["default"]}} if is_verb else {}
+                parameter["schema"] = present.get(parameter["name"], parameter["schema"])
     return near
 
 
@@ -70,7 +70,7 @@ class Tries:
         self.wrong: dict[tuple[str, str], str] = {}
         self._schemas = Schemas(document)
         read = schemathesis.openapi.from_dict(near_what_there_is(document))
-        self._operations = [found.ok() for found in read.get_all_operations()]
+        self._operations = [all_operation.ok() for all_operation in read.get_all_operations()]
         self._session = requests.Session()
 
     def run(self, cases: int, number: int) -> None:

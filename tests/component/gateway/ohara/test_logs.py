@@ -30,11 +30,11 @@ async def test_each_process_has_a_log_and_a_container(world: OharaWorld, wire: J
         for name in agent.names_of("broker"):
             agent.logs[name] = [b"2020-01-01T00:00:00Z old \xff\n", b'2999-01-01T00:00:00Z "new"\n', b"  a trace\n"]
     for word in ("logs", "log"):
-        found = await wire.ok("GET", f"/{word}/brokers/bk", group=group)
+        answer = await wire.ok("GET", f"/{word}/brokers/bk", group=group)
         lines = '2020-01-01T00:00:00Z old \ufffd\n2999-01-01T00:00:00Z "new"\n  a trace\n'
-        assert found == {"clusterKey": own, "logs": [{"hostname": n, "value": lines} for n in ("node01", "node02")]}
-    found = await wire.ok("GET", "/log/brokers/bk", group=group, sinceSeconds="60")
-    assert [one["value"] for one in found["logs"]] == ['2999-01-01T00:00:00Z "new"\n  a trace\n'] * 2
+        assert answer == {"clusterKey": own, "logs": [{"hostname": n, "value": lines} for n in ("node01", "node02")]}
+    answer = await wire.ok("GET", "/log/brokers/bk", group=group, sinceSeconds="60")
+    assert [log["value"] for log in answer["logs"]] == ['2999-01-01T00:00:00Z "new"\n  a trace\n'] * 2
     refused = await wire.refused("GET", "/log/brokers/bk", group=group, sinceSeconds="-1")
     assert (refused.status, refused.code) == (400, BAD_VALUE)
     (zookeeper,) = (await wire.ok("GET", "/logs/zookeepers/bk", group=group))["logs"]
@@ -42,7 +42,7 @@ async def test_each_process_has_a_log_and_a_container(world: OharaWorld, wire: J
     assert "stand-in" in zookeeper["value"]
 
     groups = await wire.ok("GET", "/containers/bk", group=group)
-    assert [(one["clusterKey"], one["clusterType"]) for one in groups] == [(own, "broker"), (own, "zookeeper")]
+    assert [(group["clusterKey"], group["clusterType"]) for group in groups] == [(own, "broker"), (own, "zookeeper")]
     first, second = groups[0]["containers"]
     assert first["name"].startswith(f"{group}-bk-broker-")
     assert first["id"] != second["id"]
@@ -50,7 +50,7 @@ async def test_each_process_has_a_log_and_a_container(world: OharaWorld, wire: J
     mapped = [{"hostIp": "127.0.0.2", "hostPort": port, "containerPort": port} for port in ports]
     told = {"nodeName": "node01", "state": "RUNNING", "kind": "DOCKER", "size": -1, "imageName": broker["imageName"]}
     assert first == first | told | {"portMappings": mapped, "environments": {}, "hostname": "node01"}
-    assert [one["nodeName"] for one in groups[1]["containers"]] == ["node01"]
+    assert [container["nodeName"] for container in groups[1]["containers"]] == ["node01"]
     await no_brokers(wire, "bk", group)
 
 
@@ -58,16 +58,16 @@ async def test_a_log_that_cannot_be_had_says_why(world: OharaWorld, wire: JsClie
     await brokers(wire, "bk", group)
     for name in world.system.nodes["node00"].names_of("broker"):
         world.system.nodes["node00"].logs.pop(name, None)
-    (one,) = (await wire.ok("GET", "/logs/brokers/bk", group=group))["logs"]
-    assert "cannot be read: node node00 has no log of" in one["value"]
+    (entry,) = (await wire.ok("GET", "/logs/brokers/bk", group=group))["logs"]
+    assert "cannot be read: node node00 has no log of" in entry["value"]
     await no_brokers(wire, "bk", group)
 
 
 async def test_the_gateway_answers_its_own_log(wire: JsClient) -> None:
     for word in ("logs", "log"):
-        found = await wire.ok("GET", f"/{word}/configurator")
-        assert found["clusterKey"]["group"] == "N/A"
-        (one,) = found["logs"]
-        assert "serving" in one["value"]
-    (one,) = (await wire.ok("GET", "/logs/configurator", sinceSeconds="1"))["logs"]
-    assert one["value"]
+        answer = await wire.ok("GET", f"/{word}/configurator")
+        assert answer["clusterKey"]["group"] == "N/A"
+        (entry,) = answer["logs"]
+        assert "serving" in entry["value"]
+    (entry,) = (await wire.ok("GET", "/logs/configurator", sinceSeconds="1"))["logs"]
+    assert entry["value"]

@@ -21,17 +21,17 @@ SERVICES = ["zookeeper", "broker", "connect-worker", "stream", "shabondi"]
 
 
 async def test_a_node_is_created_before_its_agent_comes(world: OharaWorld) -> None:
-    made = await world.scala.create("nodes", hostname="later.example", port=2222, tags={"a": {"b": [1]}}, **WHO)
-    assert {k: made[k] for k in ("hostname", "port", "user", "password", "tags", "state")} == {
+    fields = await world.scala.create("nodes", hostname="later.example", port=2222, tags={"a": {"b": [1]}}, **WHO)
+    assert {k: fields[k] for k in ("hostname", "port", "user", "password", "tags", "state")} == {
         "hostname": "later.example", "port": 2222, **WHO, "tags": {"a": {"b": [1]}}, "state": "UNAVAILABLE",
     }  # fmt: skip
-    assert "no agent has come" in made["error"]
-    assert [one["name"] for one in made["services"]] == SERVICES
-    assert made["resources"] == [
+    assert "no agent has come" in fields["error"]
+    assert [service["name"] for service in fields["services"]] == SERVICES
+    assert fields["resources"] == [
         {"name": "CPU", "value": 0.0, "unit": "cores"},
         {"name": "Memory", "value": 0.0, "unit": "bytes"},
     ]
-    assert await world.scala.get("nodes", "later.example") == made
+    assert await world.scala.get("nodes", "later.example") == fields
     await world.js.delete("nodes", "later.example")
     await world.js.delete("nodes", "later.example")
     refused = await world.js.refused("GET", "/nodes/later.example")
@@ -46,7 +46,9 @@ async def test_a_node_with_an_agent_has_its_figures(world: OharaWorld, wire: JsC
         {"name": "CPU", "value": 2.0, "unit": "cores"},
         {"name": "Memory", "value": 1.0, "unit": "GB"},
     ]
-    assert "configurator" in [one["name"] for one in node["services"]], "the gateway listens at this node's address"
+    assert "configurator" in [service["name"] for service in node["services"]], (
+        "the gateway listens at this node's address"
+    )
     assert [n["hostname"] for n in await wire.list("nodes", state="AVAILABLE")] == ["node00", "node01", "node02"]
 
 
@@ -67,8 +69,8 @@ async def test_what_a_node_may_be(wire: JsClient, body: dict[str, object], messa
 
 
 async def test_a_node_exists_once_whatever_its_case(wire: JsClient) -> None:
-    made = await wire.create("nodes", hostname="Mixed-Case", **WHO)
-    assert made["hostname"] == "Mixed-Case"
+    fields = await wire.create("nodes", hostname="Mixed-Case", **WHO)
+    assert fields["hostname"] == "Mixed-Case"
     for hostname in ("Mixed-Case", "mixed-case"):
         refused = await wire.refused("POST", "/nodes", {"hostname": hostname, **WHO})
         assert (refused.status, refused.code) == (500, ILLEGAL_STATE)
@@ -86,11 +88,11 @@ async def test_a_put_replaces_what_is_sent_and_keeps_the_rest(wire: JsClient) ->
     assert (refused.status, refused.code, refused.message) == (400, BAD_VALUE, "user field is required")
     refused = await wire.refused("PUT", "/nodes/put.example", {"user": "b"})
     assert refused.message == "password field is required"
-    made = await wire.ok("PUT", "/nodes/put.example", {**WHO, "tags": {"a": "b"}, "own": 9007199254740993})
-    assert (made["port"], made["own"]) == (22, 9007199254740993)
+    fields = await wire.ok("PUT", "/nodes/put.example", {**WHO, "tags": {"a": "b"}, "own": 9007199254740993})
+    assert (fields["port"], fields["own"]) == (22, 9007199254740993)
     changed = await wire.ok("PUT", "/nodes/put.example", {"port": 7, "password": "new"})
     moved = {"port": 7, "password": "new", "lastModified": changed["lastModified"]}
-    assert changed == made | moved
+    assert changed == fields | moved
     assert (await wire.update("nodes", "put.example", tags={}))["tags"] == {}
     await wire.delete("nodes", "put.example")
 
@@ -101,7 +103,7 @@ async def test_a_node_of_a_cluster_stays(wire: JsClient, group: str) -> None:
     assert (await wire.ok("PUT", "/nodes/node02", {"tags": {"x": 1}}))["tags"] == {"x": 1}, "it does not run"
     await wire.act("zookeepers", "zk", "start", group)
     node = await wire.get("nodes", "node02")
-    assert own in next(one for one in node["services"] if one["name"] == "zookeeper")["clusterKeys"]
+    assert own in next(service for service in node["services"] if service["name"] == "zookeeper")["clusterKeys"]
     for method, body in (("PUT", {"tags": {}}), ("DELETE", None)):
         refused = await wire.refused(method, "/nodes/node02", body)
         assert (refused.code, refused.message) == (ILLEGAL_ARGUMENT, "node:node02 is used by zookeeper cluster.")
@@ -110,8 +112,8 @@ async def test_a_node_of_a_cluster_stays(wire: JsClient, group: str) -> None:
 
 async def test_a_node_that_is_deleted_while_its_agent_is_there_is_shown_no_longer(wire: JsClient, group: str) -> None:
     await wire.delete("nodes", "node02")
-    assert "node02" not in [one["hostname"] for one in await wire.list("nodes")]
+    assert "node02" not in [entry["hostname"] for entry in await wire.list("nodes")]
     refused = await wire.refused("POST", "/zookeepers", {"group": group, "nodeNames": ["node02"]})
     assert (refused.status, refused.message) == (500, f"type:node {key('node02')} does not exist ")
-    made = await wire.create("nodes", hostname="node02", **WHO)
-    assert made["state"] == "AVAILABLE"
+    fields = await wire.create("nodes", hostname="node02", **WHO)
+    assert fields["state"] == "AVAILABLE"

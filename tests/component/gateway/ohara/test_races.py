@@ -17,8 +17,8 @@ MANY = 8
 async def outcomes(*calls: Any) -> Counter[tuple[int, str]]:
     """Status and code of each of these calls, made at once."""
     answers = await asyncio.gather(*calls)
-    codes = [one.json()["code"] if one.status_code >= 400 else "" for one in answers]
-    return Counter(zip((one.status_code for one in answers), codes, strict=True))
+    codes = [answer.json()["code"] if answer.status_code >= 400 else "" for answer in answers]
+    return Counter(zip((answer.status_code for answer in answers), codes, strict=True))
 
 
 async def test_a_key_is_given_once(wire: JsClient, group: str) -> None:
@@ -29,22 +29,22 @@ async def test_a_key_is_given_once(wire: JsClient, group: str) -> None:
         "nodes": {"hostname": f"{group}.example", "user": "u", "password": "p"},
     }
     for kind, body in creations.items():
-        found = await outcomes(*(wire.send("POST", f"/{kind}", body) for _ in range(MANY)))
-        assert found == {(200, ""): 1, (500, ILLEGAL_STATE): MANY - 1}, kind
+        actual_outcomes = await outcomes(*(wire.send("POST", f"/{kind}", body) for _ in range(MANY)))
+        assert actual_outcomes == {(200, ""): 1, (500, ILLEGAL_STATE): MANY - 1}, kind
     await wire.delete("nodes", f"{group}.example")
 
 
 async def test_an_upsert_is_never_refused_for_being_late(wire: JsClient, group: str) -> None:
     body = {"nodeNames": ["node00"]}
-    found = await outcomes(
+    actual_outcomes = await outcomes(
         *(wire.send("PUT", "/zookeepers/zk", {**body, "tags": {"n": n}}, group=group) for n in range(MANY))
     )
-    assert found == {(200, ""): MANY}
+    assert actual_outcomes == {(200, ""): MANY}
     body["zookeeperClusterKey"] = {"group": group, "name": "zk"}
-    found = await outcomes(
+    actual_outcomes = await outcomes(
         *(wire.send("PUT", "/brokers/bk", {**body, "tags": {"n": n}}, group=group) for n in range(MANY))
     )
-    assert found == {(200, ""): MANY}
+    assert actual_outcomes == {(200, ""): MANY}
 
 
 async def test_a_port_is_given_once(wire: JsClient, group: str) -> None:
@@ -53,29 +53,31 @@ async def test_a_port_is_given_once(wire: JsClient, group: str) -> None:
     answers = await asyncio.gather(
         *(wire.send("POST", "/brokers", {**body, "name": f"b{n}", "clientPort": 19876}) for n in range(MANY))
     )
-    made = [one.json()["name"] for one in answers if one.status_code == 200]
-    refused = [one.json() for one in answers if one.status_code != 200]
-    assert (len(made), {one["code"] for one in refused}) == (1, {ILLEGAL_ARGUMENT})
-    assert {one["message"].split(" (")[0] for one in refused} == {
-        f"ports:19876 are used by broker cluster:{key(made[0], group)}"
+    names = [answer.json()["name"] for answer in answers if answer.status_code == 200]
+    refused = [answer.json() for answer in answers if answer.status_code != 200]
+    assert (len(names), {entry["code"] for entry in refused}) == (1, {ILLEGAL_ARGUMENT})
+    assert {entry["message"].split(" (")[0] for entry in refused} == {
+        f"ports:19876 are used by broker cluster:{key(names[0], group)}"
     }
 
 
 async def test_starts_and_stops_may_come_together(wire: JsClient, group: str) -> None:
     await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
     for verb in ("start", "stop"):
-        found = await outcomes(*(wire.send("PUT", f"/zookeepers/zk/{verb}", group=group) for _ in range(MANY)))
-        assert found == {(202, ""): MANY}
+        actual_outcomes = await outcomes(
+            *(wire.send("PUT", f"/zookeepers/zk/{verb}", group=group) for _ in range(MANY))
+        )
+        assert actual_outcomes == {(202, ""): MANY}
 
 
 async def test_nodes_that_are_added_together_are_all_there(wire: JsClient, group: str) -> None:
     zookeeper = {"group": group, "name": "zk"}
     await wire.create("zookeepers", **zookeeper, nodeNames=["node00"])
     await wire.create("brokers", group=group, name="bk", nodeNames=["node00"], zookeeperClusterKey=zookeeper)
-    found = await outcomes(
+    actual_outcomes = await outcomes(
         *(wire.send("PUT", f"/brokers/bk/{node}", group=group) for node in ("node01", "node02") for _ in range(3))
     )
-    assert found == {(202, ""): 6}
+    assert actual_outcomes == {(202, ""): 6}
     assert sorted((await wire.get("brokers", "bk", group))["nodeNames"]) == ["node00", "node01", "node02"]
     await wire.delete("brokers", "bk", group)
 
@@ -87,9 +89,9 @@ async def test_of_a_worker_clusters_end_and_a_connectors_beginning_one_comes_fir
         worker = {"group": group, "name": f"w{number}"}
         await wire.create("workers", **worker, nodeNames=["node00"], brokerClusterKey=broker)
         connector = {"group": group, "name": f"c{number}", "connector.class": "x.Source", "workerClusterKey": worker}
-        made, gone = await asyncio.gather(
+        result, gone = await asyncio.gather(
             wire.send("POST", "/connectors", connector), wire.send("DELETE", f"/workers/w{number}", group=group)
         )
-        assert (made.status_code, gone.status_code) in {(200, 400), (500, 204)}, (made.text, gone.text)
+        assert (result.status_code, gone.status_code) in {(200, 400), (500, 204)}, (result.text, gone.text)
         workers = await wire.list("workers", **worker)
-        assert len(workers) == len(await wire.list("connectors", **connector)) == (made.status_code == 200)
+        assert len(workers) == len(await wire.list("connectors", **connector)) == (result.status_code == 200)

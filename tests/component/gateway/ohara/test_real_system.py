@@ -52,20 +52,20 @@ class Agents:
 
     def logs(self, node: str, kind: str) -> list[Path]:
         """The files of the logs of a node's processes of a kind."""
-        return [one / "log" for one in Home(self._folder / node).workloads.glob(f"{kind}*")]
+        return [path / "log" for path in Home(self._folder / node).workloads.glob(f"{kind}*")]
 
     def processes(self, node: str, word: str) -> list[psutil.Process]:
         """The node's processes with this word on their command lines."""
         home = str(self._folder / node)
-        found = [one for one in psutil.process_iter(["cmdline"]) if word in (one.info["cmdline"] or ())]
-        return [one for one in found if any(home in part for part in one.info["cmdline"])]
+        results = [item for item in psutil.process_iter(["cmdline"]) if word in (item.info["cmdline"] or ())]
+        return [result for result in results if any(home in part for part in result.info["cmdline"])]
 
     def end(self) -> None:
         for agent in self._running.values():
             agent.kill()
             agent.wait(60)
-        folders = [one for node in HOSTS for one in Home(self._folder / node).workloads.glob("*")]
-        kill_all([p for p in psutil.pids() if any(is_marked(p, one) for one in folders)])
+        folders = [path for node in HOSTS for path in Home(self._folder / node).workloads.glob("*")]
+        kill_all([p for p in psutil.pids() if any(is_marked(p, folder) for folder in folders)])
 
 
 @contextmanager
@@ -120,7 +120,7 @@ async def test_from_a_node_without_an_agent_to_workers_and_back(world: tuple[JsC
     broker = await wire.reaches("brokers", "ws", "RUNNING", seconds=SECONDS)
     assert (broker["aliveNodes"], broker.get("error")) == (["n1"], None)
     node = await wire.get("nodes", "n1")
-    assert (node["state"], [one["value"] > 0 for one in node["resources"]]) == ("AVAILABLE", [True, True])
+    assert (node["state"], [resource["value"] > 0 for resource in node["resources"]]) == ("AVAILABLE", [True, True])
 
     await wire.create("workers", name="ws", nodeNames=["n2"], brokerClusterKey="ws")
     await wire.act("workers", "ws", "start")
@@ -133,7 +133,7 @@ async def test_from_a_node_without_an_agent_to_workers_and_back(world: tuple[JsC
 
     async def group_of_three() -> list[Json]:
         groups: list[Json] = await wire.ok("GET", "/containers/ws")
-        assert [(one["clusterType"], len(one["containers"])) for one in groups] == [
+        assert [(group["clusterType"], len(group["containers"])) for group in groups] == [
             ("worker", 1), ("broker", 1), ("zookeeper", 1),
         ]  # fmt: skip
         return groups
@@ -143,7 +143,7 @@ async def test_from_a_node_without_an_agent_to_workers_and_back(world: tuple[JsC
     assert own_broker["containers"][0]["portMappings"][0]["hostPort"] == broker["clientPort"]
     for kind, node_name in (("workers", "n2"), ("brokers", "n1")):
         (log,) = (await wire.ok("GET", f"/logs/{kind}/ws"))["logs"]
-        written = [one.read_text() for one in agents.logs(node_name, kind.removesuffix("s"))]
+        written = [log.read_text() for log in agents.logs(node_name, kind.removesuffix("s"))]
         assert (log["hostname"], written[0].startswith(log["value"]), len(written)) == (node_name, True, 1)
         assert log["value"].strip()
         (none,) = (await wire.ok("GET", f"/logs/{kind}/ws", sinceSeconds="999999999"))["logs"]
@@ -161,9 +161,9 @@ async def test_from_a_node_without_an_agent_to_workers_and_back(world: tuple[JsC
 
 async def metrics_of(wire: JsClient, name: str) -> str:
     """What the only broker of a cluster serves at its jmxPort."""
-    found = await wire.get("brokers", name)
+    actual_wire = await wire.get("brokers", name)
     async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
-        answer = await client.get(f"http://{HOSTS[found['nodeNames'][0]]}:{found['jmxPort']}/metrics")
+        answer = await client.get(f"http://{HOSTS[actual_wire['nodeNames'][0]]}:{actual_wire['jmxPort']}/metrics")
     assert answer.status_code == 200
     return answer.text
 
@@ -227,7 +227,7 @@ async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) ->
     assert "kafka_server_brokertopicmetrics_count" in at
     await wire.act("brokers", "bk", "stop", force="true")
     await wire.reaches("brokers", "bk", None, seconds=SECONDS)
-    await eventually(lambda: not any(one.is_running() and one.status() != psutil.STATUS_ZOMBIE for one in before))
+    await eventually(lambda: not any(item.is_running() and item.status() != psutil.STATUS_ZOMBIE for item in before))
     assert '"broker_ended"' not in agents.logs("n1", "broker")[0].read_text().partition('"broker_ready"')[2]
     await wire.act("brokers", "bk", "start")
     await wire.reaches("brokers", "bk", "RUNNING", seconds=SECONDS)

@@ -19,10 +19,10 @@ async def on(machines: Machines, *nodes: str) -> Any:
     """Waits until the cluster runs on exactly these nodes."""
 
     async def there() -> Any:
-        found = await machines.js.get("workers", "wk")
-        assert "error" not in found, f"{found['error']}\n{machines.logs()}"
-        assert (found.get("state"), sorted(found["aliveNodes"])) == ("RUNNING", list(nodes)), found
-        return found
+        answer = await machines.js.get("workers", "wk")
+        assert "error" not in answer, f"{answer['error']}\n{machines.logs()}"
+        assert (answer.get("state"), sorted(answer["aliveNodes"])) == ("RUNNING", list(nodes)), answer
+        return answer
 
     return await eventually(there, seconds=90, what=f"it runs on {', '.join(nodes)}")
 
@@ -40,13 +40,13 @@ async def test_workers_run_where_they_are_told_to(tmp_path: Path, bootstrap: str
         js, (client_port, jmx_port, free_port) = machines.js, free_ports(3)
         ports = {"clientPort": client_port, "jmxPort": jmx_port, "freePorts": [free_port]}
         options = {"xmx": 1536, "producer.compression.type": "gzip", "jvm.performance.options": "-XX:+UseSerialGC"}
-        made = await js.create(
+        fields = await js.create(
             "workers", name="wk", nodeNames=["node00", "node01"], brokerClusterKey="bk", **ports, **options
         )
-        assert ports | options == {key: made[key] for key in ports | options}
+        assert ports | options == {key: fields[key] for key in ports | options}
         await js.act("workers", "wk", "start")
         running = await on(machines, "node00", "node01")
-        assert running["group.id"] == made["group.id"]
+        assert running["group.id"] == fields["group.id"]
         for node in ("node00", "node01"):
             at = f"http://{MACHINES[node]}"
             root = await answers(f"{at}:{client_port}/")
@@ -58,7 +58,7 @@ async def test_workers_run_where_they_are_told_to(tmp_path: Path, bootstrap: str
             assert await answers(f"{at}:{free_port}/") is None, "it is kept free"
         classes = await answers(f"http://{MACHINES['node01']}:{client_port}/connector-plugins")
         assert classes is not None
-        assert any("FileStreamSource" in one["class"] for one in classes.json())
+        assert any("FileStreamSource" in entry["class"] for entry in classes.json())
 
         await js.act("workers", "wk", "node02")
         await on(machines, "node00", "node01", "node02")

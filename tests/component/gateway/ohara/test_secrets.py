@@ -15,19 +15,19 @@ KINDS = [*HIDDEN_IN_LISTS, "zookeepers", "objects", "volumes", "pipelines"]
 
 def minimal(kind: str, own: dict[str, Any]) -> dict[str, Any]:
     """The least that a kind must be sent, beside its name and group. `own`: the key of its brokers."""
-    found = {} if kind in ("topics", "objects", "pipelines") else {"nodeNames": ["node00"]}
-    found |= {"brokerClusterKey": own} if kind in ("topics", "workers") else {}
-    found |= {"zookeeperClusterKey": own} if kind == "brokers" else {}
-    return found | ({"path": "/data"} if kind == "volumes" else {})
+    result = {} if kind in ("topics", "objects", "pipelines") else {"nodeNames": ["node00"]}
+    result |= {"brokerClusterKey": own} if kind in ("topics", "workers") else {}
+    result |= {"zookeeperClusterKey": own} if kind == "brokers" else {}
+    return result | ({"path": "/data"} if kind == "volumes" else {})
 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_what_is_named_like_a_secret_comes_back_to_who_sent_it(wire: JsClient, group: str, kind: str) -> None:
     own = await brokers(wire, "bk", group, start=False)
     more = {"my.password": "of mine", "nested": {"api.token": "t", "n": 1}}
-    made = await wire.create(kind, group=group, name="s", **minimal(kind, own), **more)
-    assert made.items() >= more.items()
-    assert await wire.get(kind, "s", group) == made
+    fields = await wire.create(kind, group=group, name="s", **minimal(kind, own), **more)
+    assert fields.items() >= more.items()
+    assert await wire.get(kind, "s", group) == fields
     more |= {"my.password": "another"}
     assert (await wire.update(kind, "s", group, **{"my.password": "another"})).items() >= more.items()
     assert (await wire.get(kind, "s", group)).items() >= more.items()

@@ -36,10 +36,12 @@ def topic() -> str:
 async def test_a_topic_is_created_in_kafka_when_it_starts_and_deleted_when_it_stops(
     kafka: JsClient, group: str, topic: str, bootstrap: str
 ) -> None:
-    made = await kafka.create("topics", group=group, name=topic, brokerClusterKey="kafka", numberOfPartitions=2, own=1)
-    assert (made["numberOfReplications"], made["segment.bytes"], made["segment.ms"]) == (1, 1 << 30, 604_800_000)
-    assert (made["partitionInfos"], made["brokerClusterKey"], made["own"]) == ([], BROKER, 1)
-    assert "state" not in made
+    fields = await kafka.create(
+        "topics", group=group, name=topic, brokerClusterKey="kafka", numberOfPartitions=2, own=1
+    )
+    assert (fields["numberOfReplications"], fields["segment.bytes"], fields["segment.ms"]) == (1, 1 << 30, 604_800_000)
+    assert (fields["partitionInfos"], fields["brokerClusterKey"], fields["own"]) == ([], BROKER, 1)
+    assert "state" not in fields
     await kafka.act("topics", topic, "start", group)
     await kafka.act("topics", topic, "start", group)
     running = await kafka.reaches("topics", topic, "RUNNING", group)
@@ -47,7 +49,7 @@ async def test_a_topic_is_created_in_kafka_when_it_starts_and_deleted_when_it_st
     first, _ = running["partitionInfos"]
     assert (first["id"], first["leader"]["host"], first["leader"]["port"]) == (0, host, int(port))
     assert (first["replicas"], first["beginningOffset"], first["endOffset"]) == ([first["leader"]], 0, 0)
-    assert [one["name"] for one in await kafka.list("topics", group=group, state="RUNNING")] == [topic]
+    assert [entry["name"] for entry in await kafka.list("topics", group=group, state="RUNNING")] == [topic]
     for method in ("PUT", "DELETE"):
         refused = await kafka.refused(method, f"/topics/{topic}", {} if method == "PUT" else None, group=group)
         assert (refused.code, refused.message) == (DATA_CHECK, f"type:topic  {key(topic, group)} MUST be stopped")
@@ -64,11 +66,11 @@ async def test_what_cannot_be_is_refused(kafka: JsClient, group: str, topic: str
     lost = await kafka.refused("POST", "/topics", {"group": group, "brokerClusterKey": {"group": group, "name": "no"}})
     assert (lost.code, lost.message) == (DATA_CHECK, f"type:broker {key('no', group)} does not exist ")
     assert (await kafka.refused("POST", "/topics", {"group": group})).message == "Set(brokerClusterKey) are required!!!"
-    given = {"group": group, "name": topic, "brokerClusterKey": "kafka"}
-    none = await kafka.refused("POST", "/topics", {**given, "numberOfPartitions": 0})
+    fields = {"group": group, "name": topic, "brokerClusterKey": "kafka"}
+    none = await kafka.refused("POST", "/topics", {**fields, "numberOfPartitions": 0})
     assert none.message == "numberOfPartitions: the number must be [1, 2147483647], actual:0"
-    await kafka.create("topics", **given)
-    again = await kafka.refused("POST", "/topics", given)
+    await kafka.create("topics", **fields)
+    again = await kafka.refused("POST", "/topics", fields)
     assert again.code == ILLEGAL_STATE
     assert (await kafka.refused("PUT", f"/topics/{topic}/pause", group=group)).status == 404
     await kafka.delete("topics", topic, group)
@@ -83,8 +85,12 @@ async def test_the_newest_records_are_shown_first(kafka: JsClient, group: str, t
     await kafka.reaches("topics", topic, "RUNNING", group)
     assert await kafka.ok("POST", f"/inspect/topics/{topic}", group=group) == {"messages": []}
     produced(bootstrap, f"{group}-{topic}", [b'{"n":%d}' % n for n in range(8)])
-    found = await kafka.ok("POST", f"/inspect/topics/{topic}", group=group, limit="3", timeout="5000")
-    assert [(one["offset"], one["value"]) for one in found["messages"]] == [(7, {"n": 7}), (6, {"n": 6}), (5, {"n": 5})]
+    answer = await kafka.ok("POST", f"/inspect/topics/{topic}", group=group, limit="3", timeout="5000")
+    assert [(message["offset"], message["value"]) for message in answer["messages"]] == [
+        (7, {"n": 7}),
+        (6, {"n": 6}),
+        (5, {"n": 5}),
+    ]
     bad = await kafka.refused("POST", f"/inspect/topics/{topic}", group=group, limit="0")
     assert (bad.code, bad.message) == (BAD_VALUE, "the limit must be bigger than zero. actual:0")
     assert (await kafka.refused("POST", f"/inspect/topics/{topic}", group=group, limit="x")).code == BAD_VALUE

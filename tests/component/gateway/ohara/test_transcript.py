@@ -86,9 +86,9 @@ def compare(answer: dict[str, Any], printed: dict[str, Any], *, sent: dict[str, 
 @pytest.fixture(scope="module")
 async def own(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OharaWorld]:
     """A system with nothing in it but the document's node and broker cluster."""
-    async with ohara_world(tmp_path_factory.mktemp("transcript")) as made:
-        await brokers(made.js, "bk")
-        yield made
+    async with ohara_world(tmp_path_factory.mktemp("transcript")) as new_ohara_world:
+        await brokers(new_ohara_world.js, "bk")
+        yield new_ohara_world
 
 
 async def test_every_call_of_the_document_answers_as_printed(own: OharaWorld) -> None:
@@ -96,27 +96,27 @@ async def test_every_call_of_the_document_answers_as_printed(own: OharaWorld) ->
     wire, at = own.js, {"$name": "wk", "$nodeName": "node01"}
 
     def path(printed: Printed) -> str:
-        found = printed.path.partition("?")[0].removeprefix("/v0")
-        return re.sub(r"\$\w+", lambda m: at[m[0]], found)
+        text = printed.path.partition("?")[0].removeprefix("/v0")
+        return re.sub(r"\$\w+", lambda m: at[m[0]], text)
 
-    made = await wire.ok(create.method, path(create), create.request)
-    compare(made, create.answer, sent=create.request)
-    assert made["clientPort"] != made["jmxPort"]
-    hexes = [v for k, v in made.items() if GENERATED.get(k) is is_hex]
+    fields = await wire.ok(create.method, path(create), create.request)
+    compare(fields, create.answer, sent=create.request)
+    assert fields["clientPort"] != fields["jmxPort"]
+    hexes = [v for k, v in fields.items() if GENERATED.get(k) is is_hex]
     assert len(set(hexes)) == len(hexes) == 4
 
     (listed,) = await wire.ok(list_.method, path(list_))
     compare(listed, list_.answer[0], sent={})
-    assert listed == made
+    assert listed == fields
 
     updated = await wire.ok(update.method, path(update), update.request)
     compare(updated, update.answer, sent=update.request)
-    assert updated["lastModified"] >= made["lastModified"]
-    assert updated == made | update.request | {"lastModified": updated["lastModified"]}, "what was chosen is kept"
+    assert updated["lastModified"] >= fields["lastModified"]
+    assert updated == fields | update.request | {"lastModified": updated["lastModified"]}, "what was chosen is kept"
 
-    found = await wire.ok(get.method, path(get), group="default")
-    compare(found, get.answer, sent=update.request)
-    assert found == updated
+    result = await wire.ok(get.method, path(get), group="default")
+    compare(result, get.answer, sent=update.request)
+    assert result == updated
 
     assert (start.answer, stop.answer) == ("202 Accepted", "202 Accepted")
     for _ in range(2):
@@ -124,7 +124,7 @@ async def test_every_call_of_the_document_answers_as_printed(own: OharaWorld) ->
         assert (answer.status_code, answer.text) == (202, ACCEPTED)
     running = await wire.reaches("workers", "wk", "RUNNING")
     assert running["aliveNodes"] == ["node00"]
-    assert set(running) == set(found) | {"state"}
+    assert set(running) == set(result) | {"state"}
 
     assert (await wire.send(add.method, path(add))).status_code == 202
     both = await wire.get("workers", "wk")
@@ -144,9 +144,11 @@ async def test_every_call_of_the_document_answers_as_printed(own: OharaWorld) ->
 
 
 def test_the_document_is_read_whole() -> None:
-    found = list(sections())
-    assert [f"{s.method} {s.path}" for s in found] == re.findall(r"^\*([A-Z]+ /v0\S+)\*$", DOCUMENT, re.MULTILINE)
-    assert [s.heading for s in found if s.answer is None] == ["add a new node to a running worker cluster"]
+    actual_sections = list(sections())
+    assert [f"{s.method} {s.path}" for s in actual_sections] == re.findall(
+        r"^\*([A-Z]+ /v0\S+)\*$", DOCUMENT, re.MULTILINE
+    )
+    assert [s.heading for s in actual_sections if s.answer is None] == ["add a new node to a running worker cluster"]
 
 
 def test_a_field_that_is_not_as_printed_is_found(tmp_path: Path) -> None:

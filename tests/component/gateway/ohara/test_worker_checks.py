@@ -57,26 +57,28 @@ async def test_creation_checks_in_order(api: JsClient, group: str, place: int) -
     for _, fields, _, _ in CREATION[place:]:
         wrong = fields | wrong
     for method, path in (("POST", "/workers"), ("PUT", "/workers/wk")):
-        found = await api.refused(method, path, worker(group) | wrong, group=group)
-        assert ((found.status, found.code), CREATION[place][3] in found.message) == (CREATION[place][2], True), found
+        result = await api.refused(method, path, worker(group) | wrong, group=group)
+        assert ((result.status, result.code), CREATION[place][3] in result.message) == (CREATION[place][2], True), (
+            result
+        )
     await api.create("workers", **worker(group))
-    found = await api.refused("PUT", "/workers/wk", wrong, group=group)
-    assert ((found.status, found.code), CREATION[place][3] in found.message) == (CREATION[place][2], True), found
+    result = await api.refused("PUT", "/workers/wk", wrong, group=group)
+    assert ((result.status, result.code), CREATION[place][3] in result.message) == (CREATION[place][2], True), result
 
 
 async def test_brokers_need_not_run_at_creation(api: JsClient, group: str) -> None:
     await api.create("workers", **worker(group, brokerClusterKey=STOPPED))
-    found = await api.refused("PUT", "/workers/wk/start", group=group)
-    assert (found.status, found.code) == (500, DATA_CHECK)
-    assert found.message == f"type:broker  {key('stopped', HOME)} MUST be running"
+    result = await api.refused("PUT", "/workers/wk/start", group=group)
+    assert (result.status, result.code) == (500, DATA_CHECK)
+    assert result.message == f"type:broker  {key('stopped', HOME)} MUST be running"
 
 
 async def test_the_same_key_again(api: JsClient, group: str) -> None:
     await api.create("workers", **worker(group))
-    found = await api.refused("POST", "/workers", worker(group))
-    assert (found.status, found.code) == (500, ILLEGAL_STATE)
-    assert found.message.startswith(f"({group}, wk}} already exists on ")
-    assert found.message.endswith("WorkerClusterInfo")
+    result = await api.refused("POST", "/workers", worker(group))
+    assert (result.status, result.code) == (500, ILLEGAL_STATE)
+    assert result.message.startswith(f"({group}, wk}} already exists on ")
+    assert result.message.endswith("WorkerClusterInfo")
 
 
 def unique(group: str) -> dict[str, str]:
@@ -96,9 +98,9 @@ async def test_what_must_be_unique_on_a_broker_cluster(api: JsClient, group: str
             ("PUT", "/workers/third", "third"),
         ):
             body = worker(group, name, **same) if name == "second" else same
-            found = await api.refused(method, path, body, group=group)
-            assert (found.status, found.code) == (400, ILLEGAL_ARGUMENT), found
-            assert found.message == f"{word} is used by wk cluster:first", found
+            result = await api.refused(method, path, body, group=group)
+            assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT), result
+            assert result.message == f"{word} is used by wk cluster:first", result
     crossed = await api.refused(
         "POST", "/workers", worker(group, "second", **{"config.storage.topic": f"{group}offset"})
     )
@@ -130,11 +132,11 @@ async def test_of_two_that_race_one_wins(api: JsClient, group: str) -> None:
 
 
 async def test_a_cluster_lives(api: JsClient, group: str) -> None:
-    made = await api.create("workers", **worker(group))
+    fields = await api.create("workers", **worker(group))
     await api.act("workers", "wk", "start", group)
     running = await api.reaches("workers", "wk", "RUNNING", group)
     assert running["aliveNodes"] == ["node00"]
-    assert running["lastModified"] >= made["lastModified"]
+    assert running["lastModified"] >= fields["lastModified"]
     await api.act("workers", "wk", "start", group)
     update = await api.refused("PUT", "/workers/wk", {"xmx": 1}, group=group)
     assert (update.status, update.code) == (500, DATA_CHECK)
@@ -144,7 +146,7 @@ async def test_a_cluster_lives(api: JsClient, group: str) -> None:
     assert "MUST be stopped" in delete.message
     await api.act("workers", "wk", "stop", group)
     stopped = await api.reaches("workers", "wk", None, group)
-    assert stopped == made | {"lastModified": stopped["lastModified"]}
+    assert stopped == fields | {"lastModified": stopped["lastModified"]}
     await api.act("workers", "wk", "stop", group)
     await api.act("workers", "wk", "stop", group, force="TRUE")
     await api.delete("workers", "wk", group)
@@ -152,10 +154,10 @@ async def test_a_cluster_lives(api: JsClient, group: str) -> None:
 
 async def test_an_image_that_no_node_has(api: JsClient, group: str) -> None:
     await api.create("workers", **worker(group, imageName="somebody/else:1"))
-    found = await api.refused("PUT", "/workers/wk/start", group=group)
-    assert (found.status, found.code) == (400, ILLEGAL_ARGUMENT)
-    assert found.message.startswith("node00 does not have image:somebody/else:1. It has images:"), found
-    assert "connect-worker:" in found.message
+    result = await api.refused("PUT", "/workers/wk/start", group=group)
+    assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT)
+    assert result.message.startswith("node00 does not have image:somebody/else:1. It has images:"), result
+    assert "connect-worker:" in result.message
 
 
 async def test_every_version_of_the_image_is_run(api: JsClient, group: str) -> None:
@@ -174,11 +176,11 @@ async def test_ports_of_other_clusters_are_refused_at_once(api: JsClient, group:
         f"ports:{used} are used by worker cluster:{key('first', group)} "
         "(the port is generated randomly if it is ignored from request)"
     )
-    found = await api.refused("POST", "/workers", second | ports)
-    assert (found.status, found.code, found.message) == (400, ILLEGAL_ARGUMENT, message)
+    result = await api.refused("POST", "/workers", second | ports)
+    assert (result.status, result.code, result.message) == (400, ILLEGAL_ARGUMENT, message)
     await api.create("workers", **second, freePorts=[31113])
-    found = await api.refused("PUT", "/workers/second", ports, group=group)
-    assert (found.status, found.code, found.message) == (400, ILLEGAL_ARGUMENT, message)
+    result = await api.refused("PUT", "/workers/second", ports, group=group)
+    assert (result.status, result.code, result.message) == (400, ILLEGAL_ARGUMENT, message)
     await api.act("workers", "first", "start", group)
     await api.act("workers", "second", "start", group)
     await api.reaches("workers", "second", "RUNNING", group)
@@ -188,13 +190,13 @@ async def test_ports_of_other_clusters_are_refused_at_once(api: JsClient, group:
 
 async def test_ports_of_brokers_are_in_the_way_too(api: JsClient, group: str) -> None:
     taken = (await api.get("brokers", "bk", HOME))["clientPort"]
-    found = await api.refused("POST", "/workers", worker(group, nodeNames=["node01"], clientPort=taken))
-    assert (found.status, found.code) == (400, ILLEGAL_ARGUMENT)
-    assert found.message.startswith(f"ports:{taken} are used by broker cluster:{key('bk', HOME)} (")
+    result = await api.refused("POST", "/workers", worker(group, nodeNames=["node01"], clientPort=taken))
+    assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT)
+    assert result.message.startswith(f"ports:{taken} are used by broker cluster:{key('bk', HOME)} (")
 
 
 async def test_one_node_that_fails_is_named(world: OharaWorld, api: JsClient, group: str) -> None:
-    made = await api.create("workers", **worker(group, nodeNames=["node01", "node02"]))
+    fields = await api.create("workers", **worker(group, nodeNames=["node01", "node02"]))
     node = world.system.nodes["node02"]
     failing = _Failing(node, "no such luck")
     node.failing = failing
@@ -206,7 +208,7 @@ async def test_one_node_that_fails_is_named(world: OharaWorld, api: JsClient, gr
         assert "no such luck" in running["error"]
     finally:
         node.failing = {}
-    assert made["nodeNames"] == ["node01", "node02"]
+    assert fields["nodeNames"] == ["node01", "node02"]
     await api.without("workers", "wk", group)
 
 
@@ -255,8 +257,12 @@ async def test_nodes_are_added_and_removed(api: JsClient, group: str) -> None:
 async def test_nodes_of_a_stopped_cluster(api: JsClient, group: str) -> None:
     await api.create("workers", **worker(group))
     await api.act("workers", "wk", "node01", group)
-    found = await api.get("workers", "wk", group)
-    assert (found["nodeNames"], found["aliveNodes"], "state" in found) == (["node00", "node01"], [], False)
+    actual_api = await api.get("workers", "wk", group)
+    assert (actual_api["nodeNames"], actual_api["aliveNodes"], "state" in actual_api) == (
+        ["node00", "node01"],
+        [],
+        False,
+    )
     await api.delete("workers", "wk/node00", group)
     assert (await api.get("workers", "wk", group))["nodeNames"] == ["node01"]
     last = await api.refused("DELETE", "/workers/wk/node01", group=group)
@@ -269,8 +275,8 @@ async def test_nodes_of_a_stopped_cluster(api: JsClient, group: str) -> None:
 
 async def test_a_zookeeper_gets_no_node(api: JsClient, group: str) -> None:
     await api.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
-    found = await api.refused("PUT", "/zookeepers/zk/node01", group=group)
-    assert (found.status, found.code) == (500, UNSUPPORTED)
+    result = await api.refused("PUT", "/zookeepers/zk/node01", group=group)
+    assert (result.status, result.code) == (500, UNSUPPORTED)
 
 
 # What workers stand on is in use.
@@ -314,10 +320,10 @@ async def test_stored_connectors_keep_their_worker(api: JsClient, group: str) ->
     await api.create(
         "connectors", group=group, name="c", workerClusterKey=about, **{"connector.class": "FileStreamSource"}
     )
-    found = await api.refused("DELETE", "/workers/wk", group=group)
-    assert (found.status, found.code) == (400, ILLEGAL_ARGUMENT)
+    result = await api.refused("DELETE", "/workers/wk", group=group)
+    assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT)
     used = f"since it is used by connector:{key('c', group)}"
-    assert found.message == f"you can't remove worker cluster:{key('wk', group)} {used}"
+    assert result.message == f"you can't remove worker cluster:{key('wk', group)} {used}"
     await api.delete("connectors", "c", group)
     await api.delete("workers", "wk", group)
 
@@ -326,9 +332,9 @@ async def test_one_zookeeper_serves_one_running_broker_cluster(api: JsClient, gr
     await brokers(api, "one", group, nodes=["node01"])
     shared = {"group": group, "name": "one"}
     await api.create("brokers", group=group, name="two", nodeNames=["node02"], zookeeperClusterKey=shared)
-    found = await api.refused("PUT", "/brokers/two/start", group=group)
-    assert (found.status, found.code) == (400, ILLEGAL_ARGUMENT)
-    assert found.message == f"zk cluster:{key('one', group)} is already used by broker cluster:one"
+    result = await api.refused("PUT", "/brokers/two/start", group=group)
+    assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT)
+    assert result.message == f"zk cluster:{key('one', group)} is already used by broker cluster:one"
     missing = await api.refused("POST", "/brokers", {"nodeNames": ["node00"], "zookeeperClusterKey": "nobody"})
     assert (missing.status, missing.code) == (500, DATA_CHECK)
     assert f"type:zookeeper {key('nobody')} does not exist" in missing.message
@@ -341,8 +347,8 @@ async def test_the_scala_client_decides_on_everything(world: OharaWorld, api: Js
     await scala.create("workers", **worker(group))
     await scala.act("workers", "wk", "start", group)
     await scala.reaches("workers", "wk", "RUNNING", group)
-    (found,) = await scala.list("workers", group=group)
-    assert found["aliveNodes"] == ["node00"]
+    (answer,) = await scala.list("workers", group=group)
+    assert answer["aliveNodes"] == ["node00"]
     for kind in ("nodes", "brokers", "zookeepers"):
         assert await scala.list(kind)
     await scala.without("workers", "wk", group)

@@ -49,9 +49,9 @@ class World:
 
     async def reaches(self, name: str, state: str | None, **query: str) -> Any:
         async def look() -> Any:
-            found = await self.ok("GET", f"/workers/{name}", **query)
-            assert found.get("state") == state, found
-            return found
+            result = await self.ok("GET", f"/workers/{name}", **query)
+            assert result.get("state") == state, result
+            return result
 
         return await eventually(look, what=f"{name} is {state}")
 
@@ -80,8 +80,8 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
             await clients.create_managed(name, *NODES)
         app = OharaApi({"workers": Workers(OharaControl(clients.channel))}, max_body_bytes=1 << 20)
         web = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway/v0")
-        made = World(clients, agents, await stack.enter_async_context(web))
-        yield made
+        new_world = World(clients, agents, await stack.enter_async_context(web))
+        yield new_world
 
 
 @pytest.fixture
@@ -92,14 +92,14 @@ def group() -> str:
 
 async def test_a_worker_gets_every_default_and_keeps_it(world: World, group: str) -> None:
     before = int(time.time() * 1000)
-    made = await world.create("wk", group=group)
-    assert before - 1 <= made["lastModified"] <= time.time() * 1000 + 1
-    assert await world.ok("GET", "/workers/wk", group=group) == made
-    assert await world.ok("GET", "/workers", group=group) == [made]
+    fields = await world.create("wk", group=group)
+    assert before - 1 <= fields["lastModified"] <= time.time() * 1000 + 1
+    assert await world.ok("GET", "/workers/wk", group=group) == fields
+    assert await world.ok("GET", "/workers", group=group) == [fields]
     random = {"group.id", *(f"{kind}.storage.topic" for kind in ("config", "offset", "status"))}
-    assert all(HEX.fullmatch(made[key]) for key in random)
+    assert all(HEX.fullmatch(fields[key]) for key in random)
     ports = {"clientPort", "jmxPort"}
-    assert {k: v for k, v in made.items() if k not in random | ports | {"lastModified"}} == {
+    assert {k: v for k, v in fields.items() if k not in random | ports | {"lastModified"}} == {
         "brokerClusterKey": {"group": "default", "name": "bk"}, "name": "wk", "group": group,
         "nodeNames": ["node00"], "aliveNodes": [], "imageName": "oharastream/connect-worker:0.11.1",
         "routes": {}, "tags": {}, "xms": 2048, "xmx": 2048, "freePorts": [], "pluginKeys": [], "sharedJarKeys": [],
@@ -107,15 +107,15 @@ async def test_a_worker_gets_every_default_and_keeps_it(world: World, group: str
         "offset.storage.partitions": 1, "offset.storage.replication.factor": 1,
         "status.storage.partitions": 1, "status.storage.replication.factor": 1,
     }  # fmt: skip
-    assert all(1024 < made[port] <= 65535 for port in ports)
+    assert all(1024 < fields[port] <= 65535 for port in ports)
 
 
 async def test_tags_come_back_as_they_were_sent_whatever_their_keys(world: World, group: str) -> None:
     tags = {"token": "a", "password": "[hidden]", "my": {"secret": [1, "x"]}, "db.url": "jdbc:x://u:p@h/d"}
-    made = await world.create("wk", group=group, tags=tags)
-    assert (made["tags"], (await world.ok("GET", "/workers/wk", group=group))["tags"]) == (tags, tags)
-    found = await world.ok("GET", "/workers", tags='{"token":"a"}')
-    assert [one["group"] for one in found] == [group]
+    fields = await world.create("wk", group=group, tags=tags)
+    assert (fields["tags"], (await world.ok("GET", "/workers/wk", group=group))["tags"]) == (tags, tags)
+    result = await world.ok("GET", "/workers", tags='{"token":"a"}')
+    assert [entry["group"] for entry in result] == [group]
     tags = {"token": "b", "api.key": "[hidden]"}
     assert (await world.ok("PUT", "/workers/wk", {"tags": tags}, group=group))["tags"] == tags
     await world.ok("DELETE", "/workers/wk", group=group)
@@ -173,16 +173,16 @@ async def test_what_is_on_its_way_is_neither_deleted_nor_turned_round(
 async def test_a_worker_cluster_runs_grows_shrinks_stops_and_goes(world: World, group: str) -> None:
     await world.create("wk", group=group, clientPort=21001, jmxPort=21002, xmx=512, freePorts=[21003])
     await world.ok("PUT", "/workers/wk/start", group=group)
-    found = await world.reaches("wk", "RUNNING", group=group)
-    assert found["aliveNodes"] == ["node00"]
-    assert "error" not in found
+    answer = await world.reaches("wk", "RUNNING", group=group)
+    assert answer["aliveNodes"] == ["node00"]
+    assert "error" not in answer
     await world.ok("PUT", "/workers/wk/start", group=group)  # once more does nothing
     await world.ok("PUT", "/workers/wk/node01", group=group)
     await world.ok("PUT", "/workers/wk/node01", group=group)
 
     async def on(*nodes: str) -> Any:
-        found = await world.ok("GET", "/workers/wk", group=group)
-        return sorted(found["aliveNodes"]) == sorted(found["nodeNames"]) == list(nodes)
+        answer = await world.ok("GET", "/workers/wk", group=group)
+        return sorted(answer["aliveNodes"]) == sorted(answer["nodeNames"]) == list(nodes)
 
     await eventually(lambda: on("node00", "node01"), what="both run")
     assert await world.refused("PUT", "/workers/wk", {"xmx": 1}, group=group) == (
@@ -197,8 +197,8 @@ async def test_a_worker_cluster_runs_grows_shrinks_stops_and_goes(world: World, 
     await world.ok("DELETE", "/workers/wk/node00", group=group)  # no more in it
     await world.ok("DELETE", "/workers/nobody/node00", group=group)
     await world.ok("PUT", "/workers/wk/stop", group=group)
-    found = await world.reaches("wk", None, group=group)
-    assert (found["aliveNodes"], found["nodeNames"]) == ([], ["node01"])
+    answer = await world.reaches("wk", None, group=group)
+    assert (answer["aliveNodes"], answer["nodeNames"]) == ([], ["node01"])
     await world.ok("PUT", "/workers/wk/stop", group=group)
     for _ in range(2):
         await world.ok("DELETE", "/workers/wk", group=group)

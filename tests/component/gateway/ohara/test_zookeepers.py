@@ -20,13 +20,13 @@ pytestmark = pytest.mark.component
 
 
 async def test_a_zookeeper_has_every_default(world: OharaWorld, group: str) -> None:
-    made = await world.scala.create("zookeepers", group=group, nodeNames=["node00"])
-    ports = [made.pop(name) for name in ("clientPort", "jmxPort", "peerPort", "electionPort")]
+    fields = await world.scala.create("zookeepers", group=group, nodeNames=["node00"])
+    ports = [fields.pop(name) for name in ("clientPort", "jmxPort", "peerPort", "electionPort")]
     assert len(set(ports)) == 4
     assert all(1024 < port <= 65535 for port in ports)
-    assert len(made.pop("name")) == 25
-    del made["lastModified"]
-    assert made == {
+    assert len(fields.pop("name")) == 25
+    del fields["lastModified"]
+    assert fields == {
         "group": group, "nodeNames": ["node00"], "imageName": "oharastream/zookeeper:0.11.1", "routes": {}, "tags": {},
         "tickTime": 2000, "initLimit": 10, "syncLimit": 5, "zookeeper.connection.timeout.ms": "10000 milliseconds",
         "xms": 2048, "xmx": 2048, "aliveNodes": [],
@@ -34,13 +34,13 @@ async def test_a_zookeeper_has_every_default(world: OharaWorld, group: str) -> N
 
 
 async def test_it_starts_and_stops_at_once(wire: JsClient, group: str) -> None:
-    made = await wire.create(
+    result = await wire.create(
         "zookeepers", group=group, name="zk", nodeNames=["node00", "node01"], tags={"a": 1}, own=[1]
     )
     for _ in range(2):
         await wire.act("zookeepers", "zk", "start", group)
         running = await wire.get("zookeepers", "zk", group)
-        assert running == made | {
+        assert running == result | {
             "aliveNodes": ["node00", "node01"], "state": "RUNNING", "lastModified": running["lastModified"],
         }  # fmt: skip
     for method, path, body, message in (
@@ -52,7 +52,7 @@ async def test_it_starts_and_stops_at_once(wire: JsClient, group: str) -> None:
     for _ in range(2):
         await wire.act("zookeepers", "zk", "stop", group, force="TRUE")
         stopped = await wire.get("zookeepers", "zk", group)
-        assert stopped == made | {"lastModified": stopped["lastModified"]}
+        assert stopped == result | {"lastModified": stopped["lastModified"]}
     changed = await wire.update("zookeepers", "zk", group, tickTime=1, imageName="mine:1")
     assert changed == stopped | {"tickTime": 1, "lastModified": changed["lastModified"]}, "imageName is CREATE_ONLY"
     await wire.delete("zookeepers", "zk", group)
@@ -62,7 +62,7 @@ async def test_it_starts_and_stops_at_once(wire: JsClient, group: str) -> None:
 
 
 async def test_what_is_refused(wire: JsClient, group: str) -> None:
-    made = await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
+    result = await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
     refused = await wire.refused("POST", "/zookeepers", {"group": group, "name": "zk", "nodeNames": ["node00"]})
     assert (refused.status, refused.code) == (500, ILLEGAL_STATE)
     assert refused.message.startswith(f"({group}, zk}} already exists on ")
@@ -90,12 +90,12 @@ async def test_what_is_refused(wire: JsClient, group: str) -> None:
     assert (refused.status, refused.code) == (500, ILLEGAL_STATE)
     assert (await wire.send("DELETE", "/zookeepers/zk/node01", group=group)).status_code == 204
     assert (await wire.send("DELETE", "/zookeepers/nobody/node01", group=group)).status_code == 204
-    assert await wire.get("zookeepers", "zk", group) == made
+    assert await wire.get("zookeepers", "zk", group) == result
 
 
 async def test_ports_of_what_runs_are_kept_from_others(wire: JsClient, group: str) -> None:
-    one = await wire.create("zookeepers", group=group, name="one", nodeNames=["node00"])
-    ports = {"peerPort": one["clientPort"], "jmxPort": one["electionPort"]}
+    entry = await wire.create("zookeepers", group=group, name="one", nodeNames=["node00"])
+    ports = {"peerPort": entry["clientPort"], "jmxPort": entry["electionPort"]}
     await wire.create("zookeepers", group=group, name="two", nodeNames=["node01"], **ports)
     await wire.act("zookeepers", "one", "start", group)
     refused = await wire.refused("PUT", "/zookeepers/two/start", group=group)
@@ -121,8 +121,8 @@ async def test_an_image_of_another_kind_is_not_run(wire: JsClient, group: str) -
 async def test_a_volume_has_to_run(wire: JsClient, group: str) -> None:
     volume = {"group": group, "name": "v"}
     await wire.create("volumes", **volume, nodeNames=["node00"], path="/tmp/v")
-    made = await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"], dataDir=volume)
-    assert made["dataDir"] == volume
+    fields = await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"], dataDir=volume)
+    assert fields["dataDir"] == volume
     refused = await wire.refused("PUT", "/zookeepers/zk/start", group=group)
     assert (refused.code, refused.message) == (DATA_CHECK, f"type:volume  {key('v', group)} MUST be running")
     await wire.act("volumes", "v", "start", group)

@@ -26,7 +26,7 @@ MOODY, MOODY_SINK = "com.acme.MoodyConnector", "com.acme.MoodySinkConnector"
 
 async def copied(bootstrap: str) -> list[int]:
     """What a reader of committed records finds, in order."""
-    return [int(one.value()) for one in await asyncio.to_thread(messages, bootstrap, "plugged-numbers")]
+    return [int(message.value()) for message in await asyncio.to_thread(messages, bootstrap, "plugged-numbers")]
 
 
 async def offset(worker: WorkerProcess) -> int:
@@ -72,8 +72,8 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert (refused.status_code, problem in refused.json()["message"]) == (400, True)
 
         assert (await worker.ask("POST", "/connectors", {"name": "ours", "config": ours})).status_code == 201
-        made = await worker.ask("POST", "/connectors", {"name": "numbers", "config": config})
-        assert (made.status_code, made.json()["type"]) == (201, "source")
+        result = await worker.ask("POST", "/connectors", {"name": "numbers", "config": config})
+        assert (result.status_code, result.json()["type"]) == (201, "source")
         await worker.reaches("ours", "RUNNING", "RUNNING", seconds=90)
         await eventually(lambda: offset(worker), seconds=90, what="the first numbers are committed")
         pid, before = int((tmp_path / "pid").read_text()), await slots()
@@ -183,8 +183,8 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
             500,
             f"plugin acme-moody 7.1, {MOODY}, validate: its process died with exit code 3",
         )
-        made = await worker.ask("POST", "/connectors", {"name": "dies", "config": {**config, "configured": "die"}})
-        assert made.status_code == 201
+        result = await worker.ask("POST", "/connectors", {"name": "dies", "config": {**config, "configured": "die"}})
+        assert result.status_code == 201
         await fails(
             worker, "dies", f"plugin acme-moody 7.1, {MOODY}, task_configs: its process died with exit code 3\n"
         )
@@ -196,20 +196,20 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
         )
         await fails(worker, "sinks", died_of, task=True)
         begun = time.monotonic()
-        made = await worker.ask("POST", "/connectors", {"name": "hangs", "config": {**config, "configured": "hang"}})
-        assert made.status_code == 201
+        result = await worker.ask("POST", "/connectors", {"name": "hangs", "config": {**config, "configured": "hang"}})
+        assert result.status_code == 201
         checked = worker.ask("PUT", path, {**config, "name": "x", "checked": "hang"}, timeout=300)
         checks = asyncio.ensure_future(checked)
         try:
             other = {**config, "connector.class": CLASS}
-            made = await worker.ask("POST", "/connectors", {"name": "other", "config": other})
-            assert made.status_code == 201
+            result = await worker.ask("POST", "/connectors", {"name": "other", "config": other})
+            assert result.status_code == 201
             assert (await worker.ask("POST", "/connectors", {"name": "few-out", "config": sink})).status_code == 201
             await worker.reaches("other", "RUNNING", "RUNNING", seconds=60)
             hang = (await worker.states("hangs") == ["RUNNING"], not checks.done())
             assert hang == (True, True) or time.monotonic() - begun > 80
             listed = (await worker.ask("GET", "/connector-plugins")).json()
-            assert {CLASS, MOODY, SINK_CLASS} <= {one["class"] for one in listed}
+            assert {CLASS, MOODY, SINK_CLASS} <= {entry["class"] for entry in listed}
             await worker.reaches("few-out", "RUNNING", "RUNNING", seconds=60)
             await eventually(lambda: (tmp_path / "out").read_text().split() == [str(n) for n in range(100)], seconds=60)
             assert await worker.end() == 0

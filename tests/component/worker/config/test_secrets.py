@@ -58,9 +58,9 @@ async def running(side: LinkSide, connector: str, password: str) -> Run:
     def there() -> Run | None:
         return next((r for r in side.of(connector) if r.ticket.task_config["database.password"] == password), None)
 
-    found = await eventually(there, seconds=60, what=f"{connector} runs with its password")
-    assert found is not None
-    return found
+    actual_running = await eventually(there, seconds=60, what=f"{connector} runs with its password")
+    assert actual_running is not None
+    return actual_running
 
 
 async def shown(worker: WorkerProcess, *names: str) -> str:
@@ -110,10 +110,10 @@ async def offsets_by_references(worker: WorkerProcess, folder: Path) -> None:
         body = {"name": name, "config": config, "initial_state": "STOPPED"}
         assert (await worker.ask("POST", "/connectors", body)).status_code == 201
         await worker.reaches(name, "STOPPED")
-        wanted = {"offsets": [{"partition": partition, "offset": offset}]}
-        altered = await worker.ask("PATCH", f"/connectors/{name}/offsets", wanted)
+        expected = {"offsets": [{"partition": partition, "offset": offset}]}
+        altered = await worker.ask("PATCH", f"/connectors/{name}/offsets", expected)
         assert altered.status_code == 200, altered.text
-        assert (await worker.ask("GET", f"/connectors/{name}/offsets")).json() == wanted
+        assert (await worker.ask("GET", f"/connectors/{name}/offsets")).json() == expected
     changes = GroupChanges({"bootstrap.servers": worker.bootstrap}, "referred", client_id="test")
     assert await changes.offsets() == {(topic, 0): 2}
     for name in ("writes", "reads"):
@@ -179,7 +179,7 @@ async def test_what_cannot_be_read_is_said_without_values(
         config = source("c", secrets, "orders")["config"] | {"name": "c"}
         bad = config | {"topic": f"${{file:{secrets}:others}}", "batch.size": f"${{file:{secrets}:orders}}"}
         answer = (await worker.ask("PUT", path, bad)).json()
-        values = {one["value"]["name"]: one["value"] for one in answer["configs"]}
+        values = {config["value"]["name"]: config["value"] for config in answer["configs"]}
         assert values["topic"]["value"] == f"${{file:{secrets}:others}}"
         size = f"Invalid value ${{file:{secrets}:orders}} for configuration batch.size: Not a number of type INT"
         assert values["batch.size"]["errors"] == [size]
@@ -201,8 +201,8 @@ async def test_what_cannot_be_read_is_said_without_values(
         )
         late = tmp_path / "absent"
         late.write_text("k=late-pa55\n")
-        made = await worker.ask("PUT", "/connectors/c/config", lost)
-        assert made.status_code == 201, made.text
+        result = await worker.ask("PUT", "/connectors/c/config", lost)
+        assert result.status_code == 201, result.text
         await running(side, "c", OLD)
         await offsets_by_references(worker, tmp_path)
         everything = await shown(worker, "c")

@@ -28,9 +28,9 @@ async def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> As
     """A worker of its own group, whose config topic takes less than its producer."""
     folder, limits = tmp_path_factory.mktemp("worker"), {"config.storage.max.message.bytes": str(TOPIC_BYTES)}
     async with link_side() as (_, address):
-        made = WorkerProcess(folder, bootstrap, GROUP, address, extra=limits)
-        async with workers(made):
-            yield made
+        worker_process = WorkerProcess(folder, bootstrap, GROUP, address, extra=limits)
+        async with workers(worker_process):
+            yield worker_process
 
 
 async def created(worker: WorkerProcess, names: Iterable[str], **large: int) -> Mapping[str, httpx.Response]:
@@ -91,7 +91,9 @@ async def test_who_is_shut_out_meanwhile_claims_anew_and_writes_all(worker: Work
         refused = await worker.ask("POST", "/connectors", {"name": "before", "config": SOURCE})
         assert (refused.status_code, refused.json()["message"]) == (409, "Connector before already exists")
         answers, _ = await asyncio.gather(created(worker, names), interfere())
-        assert {answer.status_code for answer in answers.values()} == {201}, [one.text for one in answers.values()]
+        assert {answer.status_code for answer in answers.values()} == {201}, [
+            answer.text for answer in answers.values()
+        ]
         await other.claim()
         assert (await created(worker, ["after"]))["after"].status_code == 201
         with pytest.raises(Conflict):
@@ -113,8 +115,8 @@ async def test_a_writer_without_transactions_goes_on_behind_a_record_that_was_re
             with pytest.raises(Exhausted, match=r"max\.message\.bytes"):
                 await writer.write(TOPIC, [small, large, small])
             assert (await writer.write(TOPIC, [small]))[0] > 0
-        one, other = await asyncio.gather(
+        item, other = await asyncio.gather(
             writer.write(TOPIC, [large]), writer.write(TOPIC, [small]), return_exceptions=True
         )
-    assert isinstance(one, Exhausted)
+    assert isinstance(item, Exhausted)
     assert isinstance(other, dict), f"what another wrote meanwhile: {other!r}"

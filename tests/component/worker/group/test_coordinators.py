@@ -35,17 +35,17 @@ async def brokers(tmp_path: Path) -> AsyncIterator[list[BrokerProcess]]:
     ports = free_ports(6)
     voters = ",".join(f"{number}@127.0.0.1:{ports[number + 2]}" for number in (1, 2, 3))
     flags = (f"--cluster-id={CLUSTER_ID}", f"--voters={voters}", "--heap-mb=256")
-    made = [
+    broker_processes = [
         BrokerProcess(tmp_path / f"broker{n}", ports[n - 1], ports[n + 2], (f"--node-id={n}", *flags))
         for n in (1, 2, 3)
     ]
     try:
-        await supervise(*(one.start for one in made))
-        yield made
+        await supervise(*(broker_process.start for broker_process in broker_processes))
+        yield broker_processes
     finally:
-        for one in made:
+        for item in broker_processes:
             with contextlib.suppress(AssertionError):  # not started
-                await one.end(signal.SIGKILL)
+                await item.end(signal.SIGKILL)
 
 
 class Outside:
@@ -53,23 +53,23 @@ class Outside:
 
     def __init__(self, brokers: list[BrokerProcess]) -> None:
         self._brokers = brokers
-        self.servers = ",".join(one.bootstrap for one in brokers)
+        self.servers = ",".join(broker.bootstrap for broker in brokers)
         self.properties = {"bootstrap.servers": self.servers}
 
     def admin(self) -> AbstractAsyncContextManager[Any]:
         return admin_client(self.properties, client_id="test")
 
-    async def coordinators(self, *wanted: tuple[int, str]) -> list[BrokerProcess]:
+    async def coordinators(self, *expected: tuple[int, str]) -> list[BrokerProcess]:
         """The brokers that coordinate these groups, and the transactions of these ids."""
 
         async def told() -> set[int]:
             with contextlib.suppress(KafkaError):
                 async with self.admin() as admin:
-                    return {await admin.find_coordinator(name, kind) for kind, name in wanted}
+                    return {await admin.find_coordinator(name, kind) for kind, name in expected}
             return set()
 
-        found = await eventually(told, seconds=MOVED_SECONDS, every=0.2, what=f"{wanted} have coordinators")
-        return [self._brokers[number - 1] for number in found]
+        result = await eventually(told, seconds=MOVED_SECONDS, every=0.2, what=f"{expected} have coordinators")
+        return [self._brokers[number - 1] for number in result]
 
     async def same(self, group: str) -> tuple[str, BrokerProcess]:
         """A name for a flow whose coordinators are all the workers' own, and that broker."""
@@ -92,7 +92,7 @@ class Outside:
                 async with low_level_client(self.properties, client_id="test", timeout_ms=10_000) as client:
                     answers = [await client.send(number, question) for number in numbers]
                 told = [leaders(answer, len(numbers)) for answer in answers]
-                return all(one is not None and one == told[0] for one in told)
+                return all(item is not None and item == told[0] for item in told)
             return False
 
         await eventually(agreed, seconds=MOVED_SECONDS, every=0.2, what=f"{topics} are whole")
@@ -100,15 +100,15 @@ class Outside:
 
 def leaders(answer: Any, brokers: int) -> dict[tuple[str, int], int] | None:
     """Each partition's leader as one broker tells it; None where a broker, a topic or a replica is not there."""
-    found = {}
+    fields = {}
     for code, topic, _, partitions in answer.topics:
         for _, partition, leader, _, in_sync, *_ in partitions:
             if len(in_sync) < brokers:
                 return None
-            found[topic, partition] = leader
+            fields[topic, partition] = leader
         if code:
             return None
-    return found if len(answer.brokers) == brokers else None
+    return fields if len(answer.brokers) == brokers else None
 
 
 def coordinated(group: str, flow: str) -> tuple[tuple[int, str], ...]:
@@ -130,8 +130,8 @@ async def test_tasks_go_on_when_all_their_coordinators_move(
         await admin.create_topics([NewTopic(flow, 1, 3)])
     async with workers.running():
         for connector, config in copied.connectors.items():
-            made = await workers.processes[0].ask("POST", "/connectors", {"name": connector, "config": config})
-            assert made.status_code == 201, made.text
+            result = await workers.processes[0].ask("POST", "/connectors", {"name": connector, "config": config})
+            assert result.status_code == 201, result.text
         async with feeding(copied):
             await copied.passes(seconds=MOVED_SECONDS)
             await outside.whole(flow, *INTERNAL, f"{name}-offsets")

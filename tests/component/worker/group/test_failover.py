@@ -29,7 +29,7 @@ LATE_SECONDS = 60.0  # far more than the goals, which the benchmark measures: th
 
 def phases(workers: Workers, killed: float) -> str:
     """By the logs: seconds from the kill until each step was done."""
-    found = []
+    results = []
     for process in workers.processes:
         for line in process.output.splitlines():
             stamp, _, text = line.partition(" ")
@@ -37,8 +37,8 @@ def phases(workers: Workers, killed: float) -> str:
                 continue
             at = datetime.fromisoformat(stamp).timestamp() - killed
             if at > 0 and re.search(r"work_shared|joined|farewell", text):
-                found.append(f"{at:6.2f} s {process.id} {re.sub(' +', ' ', text)}")
-    return "\n".join(sorted(found))
+                results.append(f"{at:6.2f} s {process.id} {re.sub(' +', ' ', text)}")
+    return "\n".join(sorted(results))
 
 
 async def killed_then_copied(workers: Workers, flow: Flow, *, farewell: bool, folder: Path) -> float:

@@ -116,16 +116,16 @@ async def test_a_new_connector_takes_no_round_of_the_group_that_gives_nothing(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
     """A worker knows what its leader has shared out, also where that is more than it knew when it joined."""
-    one, two = (WorkerProcess(tmp_path / str(n), bootstrap, name, link[1]) for n in range(2))
-    async with workers(one, two):
-        before = rounds_without_work(one) & rounds_without_work(two)
+    item, two = (WorkerProcess(tmp_path / str(n), bootstrap, name, link[1]) for n in range(2))
+    async with workers(item, two):
+        before = rounds_without_work(item) & rounds_without_work(two)
         for number in range(4):
             connector = f"{name}-{number}"
-            assert (await one.ask("POST", "/connectors", {"name": connector, "config": SOURCE})).status_code == 201
-            await one.reaches(connector, "RUNNING", "RUNNING", seconds=60)
-        for process in (one, two):  # what was under way when the last of them ran has ended
+            assert (await item.ask("POST", "/connectors", {"name": connector, "config": SOURCE})).status_code == 201
+            await item.reaches(connector, "RUNNING", "RUNNING", seconds=60)
+        for process in (item, two):  # what was under way when the last of them ran has ended
             assert await process.end() == 0
-        idle = (rounds_without_work(one) & rounds_without_work(two)) - before
+        idle = (rounds_without_work(item) & rounds_without_work(two)) - before
         assert len(idle) <= 1, idle
 
 
@@ -138,38 +138,40 @@ async def test_labels_say_where_a_connector_may_be(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
     side, address = link
-    one = WorkerProcess(tmp_path / "one", bootstrap, name, address, {"keelman.labels": "zone=a,disk=ssd"})
+    worker_process = WorkerProcess(tmp_path / "one", bootstrap, name, address, {"keelman.labels": "zone=a,disk=ssd"})
     other = WorkerProcess(tmp_path / "other", bootstrap, name, address, {"keelman.labels": "zone=b"})
-    async with workers(one):
-        await one.ask("POST", "/connectors", {"name": f"{name}-placed", "config": PLACED})
-        await one.ask("POST", "/connectors", {"name": f"{name}-free", "config": SOURCE})
-        await one.reaches(f"{name}-placed", "UNASSIGNED", "UNASSIGNED")
-        why = (
+    async with workers(worker_process):
+        await worker_process.ask("POST", "/connectors", {"name": f"{name}-placed", "config": PLACED})
+        await worker_process.ask("POST", "/connectors", {"name": f"{name}-free", "config": SOURCE})
+        await worker_process.reaches(f"{name}-placed", "UNASSIGNED", "UNASSIGNED")
+        reason = (
             "No worker of the group may have it: keelman.placement.labels is zone=b, the workers' labels are "
             "disk=ssd,zone=a: set keelman.labels in a worker's properties"
         )
 
         async def said() -> bool:
-            status = (await one.ask("GET", f"/connectors/{name}-placed/status")).json()
-            return bool(status["tasks"][0]["trace"].startswith(why))
+            status = (await worker_process.ask("GET", f"/connectors/{name}-placed/status")).json()
+            return bool(status["tasks"][0]["trace"].startswith(reason))
 
         await eventually(said, what="why it is nowhere")
-        await one.reaches(f"{name}-free", "RUNNING", "RUNNING")
+        await worker_process.reaches(f"{name}-free", "RUNNING", "RUNNING")
         async with workers(other):
-            await one.reaches(f"{name}-placed", "RUNNING", "RUNNING")
+            await worker_process.reaches(f"{name}-placed", "RUNNING", "RUNNING")
             assert [run.worker for run in side.of(f"{name}-placed")] == [other.id]
             # Asked elsewhere it moves, and is not restarted where it may stay.
-            asked = {**PLACED, "keelman.placement.labels": "disk=ssd"}
-            await one.ask("PUT", f"/connectors/{name}-placed/config", asked)
-            await eventually(lambda: [run.worker for run in side.of(f"{name}-placed")] == [one.id], what="it has moved")
+            request = {**PLACED, "keelman.placement.labels": "disk=ssd"}
+            await worker_process.ask("PUT", f"/connectors/{name}-placed/config", request)
+            await eventually(
+                lambda: [run.worker for run in side.of(f"{name}-placed")] == [worker_process.id], what="it has moved"
+            )
             (run,) = side.of(f"{name}-placed")
-            rounds = one.output.count("work_shared")
-            asked = {**PLACED, "keelman.placement.labels": "zone=a"}
-            await one.ask("PUT", f"/connectors/{name}-placed/config", asked)
-            await eventually(lambda: one.output.count("work_shared") > rounds, what="it is shared out anew")
+            rounds = worker_process.output.count("work_shared")
+            request = {**PLACED, "keelman.placement.labels": "zone=a"}
+            await worker_process.ask("PUT", f"/connectors/{name}-placed/config", request)
+            await eventually(lambda: worker_process.output.count("work_shared") > rounds, what="it is shared out anew")
             assert side.of(f"{name}-placed") == [run]
             assert await other.end() == 0
-        assert await one.end() == 0
+        assert await worker_process.end() == 0
 
 
 async def test_a_worker_frozen_past_its_session_writes_nothing_once_it_wakes(

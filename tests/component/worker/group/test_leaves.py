@@ -29,7 +29,7 @@ class Loss:
 
     next: bool = False
 
-    def tunnel(self, *given: Any) -> Tunnel:
+    def tunnel(self, *values: Any) -> Tunnel:
         """A connection to the worker."""
         loss = self
 
@@ -42,7 +42,7 @@ class Loss:
                         return
                     yield chunk
 
-        return Losing(*given)
+        return Losing(*values)
 
 
 @dataclass
@@ -61,13 +61,13 @@ async def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Asyn
     loss, (port,) = Loss(), free_ports(1)
     async with link_side() as (side, address), Proxy("127.0.0.1", port, tunnel=loss.tunnel) as proxy:
 
-        def worker(**given: Any) -> WorkerProcess:
+        def worker(**fields: Any) -> WorkerProcess:
             folder = tmp_path_factory.mktemp("worker")
-            return WorkerProcess(folder, bootstrap, GROUP, address, flags=("--log-json", "true"), **given)
+            return WorkerProcess(folder, bootstrap, GROUP, address, flags=("--log-json", "true"), **fields)
 
-        one, two = worker(port=port, extra={"rest.advertised.port": str(proxy.port)}), worker()
-        async with workers(one, two):
-            yield Pair(one, two, loss, side)
+        single_worker, two = worker(port=port, extra={"rest.advertised.port": str(proxy.port)}), worker()
+        async with workers(single_worker, two):
+            yield Pair(single_worker, two, loss, side)
 
 
 def leads(worker: WorkerProcess) -> bool:
@@ -90,9 +90,9 @@ async def test_what_a_lost_answer_was_about_is_not_done_twice(pair: Pair) -> Non
 
     new = {"name": "once", "config": SOURCE}
     path, old = "/connectors/once", '"of-none"'
-    made = await ask("POST", "/connectors", new)
-    assert (made.status_code, made.json()["name"]) == (201, "once"), made.text
-    assert made.headers["location"] == f"http://{two.id}{path}"
+    result = await ask("POST", "/connectors", new)
+    assert (result.status_code, result.json()["name"]) == (201, "once"), result.text
+    assert result.headers["location"] == f"http://{two.id}{path}"
     # What was refused the first time is refused again.
     assert (await ask("POST", "/connectors", new)).json()["message"] == "Connector once already exists"
     assert (await ask("PUT", f"{path}/config", SOURCE, old)).status_code == 412
@@ -212,5 +212,5 @@ async def test_no_client_notices_that_the_leader_leaves(pair: Pair, number: int)
         for work in (change, come_and_go, leave):
             group.create_task(work())
     refused = [answer for answer in answers if answer.status_code not in (200, 201, 204)]
-    assert not refused, [f"{one.request.method} {one.url.path} {one.status_code} {one.text}" for one in refused]
+    assert not refused, [f"{item.request.method} {item.url.path} {item.status_code} {item.text}" for item in refused]
     assert not [name for name in (await other.ask("GET", "/connectors")).json() if name.startswith("passing")]

@@ -22,8 +22,8 @@ TOLD = "address_shared"
 
 def last_place(worker: WorkerProcess) -> tuple[int, str, bool]:
     """Generation, member id and whether it leads, as the worker last logged it."""
-    found = re.findall(r" joined +member=(\S+) generation=(\d+) leader=(\w+)", worker.output)
-    member, generation, leader = found[-1] if found else ("", "0", "False")
+    result = re.findall(r" joined +member=(\S+) generation=(\d+) leader=(\w+)", worker.output)
+    member, generation, leader = result[-1] if result else ("", "0", "False")
     return int(generation), member, leader == "True"
 
 
@@ -36,16 +36,16 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
             extra = {key.replace("_", "."): value for key, value in extra.items()}
             return WorkerProcess(tmp_path / name, bootstrap, group, spark, extra)
 
-        one = await worker("one", GROUP)
-        two = await worker("two", GROUP, rest_advertised_port=str(one.port))
-        stranger = await worker("stranger", f"{GROUP}-not", rest_advertised_port=str(one.port))
-        pair = one, two
+        single_worker = await worker("one", GROUP)
+        two = await worker("two", GROUP, rest_advertised_port=str(single_worker.port))
+        stranger = await worker("stranger", f"{GROUP}-not", rest_advertised_port=str(single_worker.port))
+        pair = single_worker, two
 
         def settled() -> bool:
             (at, member, leads), (also_at, other, also_leads) = map(last_place, pair)
             return at == also_at and member != other and leads != also_leads
 
-        async with workers(one, two, stranger):
+        async with workers(single_worker, two, stranger):
             await eventually(settled, seconds=60, what="both are in the group")
             leader, other = sorted(pair, key=last_place_leads, reverse=True)
             members = [last_place(w)[1] for w in pair]
@@ -57,7 +57,7 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
 
             def is_told(answer: httpx.Response) -> bool:
                 said: str = answer.json()["message"]
-                named = [f"http://{one.id}/", "rest.advertised.host.name", "rest.advertised.port", *members]
+                named = [f"http://{single_worker.id}/", "rest.advertised.host.name", "rest.advertised.port", *members]
                 return answer.status_code == 500 and all(text in said for text in named)
 
             refused = await create(other, "none")
@@ -67,8 +67,8 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
                 assert all(member in w.output.split(TOLD)[1] for member in members)
             names = [f"c{n}" for n in range(4)]
             for name in names:
-                made = await create(leader, name)
-                assert made.status_code == 201, made.text
+                result = await create(leader, name)
+                assert result.status_code == 201, result.text
             for name in names:
                 await other.reaches(name, "RUNNING", "RUNNING")
             answers: list[Any] = [await leader.ask("POST", f"/connectors/{name}/tasks/0/restart") for name in names]
@@ -81,8 +81,8 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
             two.extra["rest.advertised.port"] = str(two.port)
             for name in ("moved", "killed"):  # the second time its member is still in the group as it comes back
                 await two.start()
-                made = await create(two, name)
-                assert made.status_code == 201, made.text
+                result = await create(two, name)
+                assert result.status_code == 201, result.text
                 await two.end(signal.SIGKILL)
             assert [w.output.count(TOLD) for w in pair] == [1, 1]
 

@@ -31,12 +31,12 @@ ROUNDS = r"joined .*generation=(\d+)"
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[BrokerProcess]:
     """One to kill and to freeze."""
-    made = BrokerProcess(tmp_path / "broker")
-    await made.start()
+    broker_process = BrokerProcess(tmp_path / "broker")
+    await broker_process.start()
     try:
-        yield made
+        yield broker_process
     finally:
-        await made.end(signal.SIGKILL)
+        await broker_process.end(signal.SIGKILL)
 
 
 async def test_tasks_go_on_while_their_groups_coordinator_is_away(
@@ -45,14 +45,14 @@ async def test_tasks_go_on_while_their_groups_coordinator_is_away(
     """It is killed and started again, within the workers' session: nobody else can have been given their work."""
     side, address = link
     group = Workers([WorkerProcess(tmp_path / f"w{n}", broker.bootstrap, "g", address, LONG) for n in range(2)])
-    one, two = group.processes
+    item, two = group.processes
     async with group.running():
         for number in range(4):
-            await one.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
+            await item.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
         for number in range(4):
-            await one.reaches(f"c{number}", "RUNNING", "RUNNING", seconds=60)
+            await item.reaches(f"c{number}", "RUNNING", "RUNNING", seconds=60)
         runs = [run for number in range(4) for run in side.of(f"c{number}")]
-        assert {run.worker for run in runs} == {one.id, two.id}
+        assert {run.worker for run in runs} == {item.id, two.id}
         # What the last connector has changed may take a round more, which moves nothing: it is over once both serve.
         await eventually(lambda: are_settled(group), seconds=60, what="no round is under way")
         rounds = {process.id: re.findall(ROUNDS, process.output) for process in group.processes}
@@ -75,9 +75,9 @@ async def test_tasks_go_on_while_their_groups_coordinator_is_away(
         assert [run for number in range(4) for run in side.of(f"c{number}")] == runs, "the same copy runs, not cut"
         assert rounds == {process.id: re.findall(ROUNDS, process.output) for process in group.processes}
 
-        made = await two.ask("POST", "/connectors", {"name": "later", "config": SOURCE})
-        assert made.status_code == 201, made.text
-        assert (await one.ask("GET", "/connectors/later")).status_code == 200
+        result = await two.ask("POST", "/connectors", {"name": "later", "config": SOURCE})
+        assert result.status_code == 201, result.text
+        assert (await item.ask("GET", "/connectors/later")).status_code == 200
         await two.reaches("later", "RUNNING", "RUNNING", seconds=60)
         for process in group.processes:
             assert await process.end() == 0
@@ -143,9 +143,9 @@ async def are_settled(group: Workers) -> bool:
     return {re.findall(ROUNDS, process.output)[-1] for process in group.processes} == before and len(before) == 1
 
 
-async def is_running_on(asked: WorkerProcess, connector: str, worker: WorkerProcess) -> bool:
+async def is_running_on(worker_process: WorkerProcess, connector: str, worker: WorkerProcess) -> bool:
     """Whether one worker says that another, or itself, has the connector's only task."""
-    (task,) = (await asked.ask("GET", f"/connectors/{connector}/status")).json()["tasks"]
+    (task,) = (await worker_process.ask("GET", f"/connectors/{connector}/status")).json()["tasks"]
     return (task["state"], task["worker_id"], task.get("trace")) == ("RUNNING", worker.id, None)
 
 
@@ -155,7 +155,7 @@ async def all_agree(group: Workers, connector: str) -> bool:
     owners = {task["worker_id"] for status in told for task in status["tasks"]}
     states = [[shown["state"] for shown in (status["connector"], *status["tasks"])] for status in told]
     assert len(owners) == 1, told
-    return all(found == ["RUNNING"] * 2 for found in states)
+    return all(state == ["RUNNING"] * 2 for state in states)
 
 
 async def shows_ended(worker: WorkerProcess, connector: str) -> None:
@@ -165,11 +165,11 @@ async def shows_ended(worker: WorkerProcess, connector: str) -> None:
     assert "as known at 20" in answer.headers["warning"]
     status = answer.json()
     assert status["tasks"][0]["worker_id"] == worker.id
-    why = r"lost its place in the group at 20.*: the group's coordinator does not answer"
+    reason = r"lost its place in the group at 20.*: the group's coordinator does not answer"
     for shown in (status["connector"], *status["tasks"]):
         if shown["worker_id"] == worker.id:
             assert shown["state"] == "UNASSIGNED"
-            assert re.search(why, shown["trace"])
+            assert re.search(reason, shown["trace"])
     assert (await worker.ask("GET", f"/connectors/{connector}/tasks/0/status")).json() == status["tasks"][0]
     listed = (await worker.ask("GET", "/connectors?expand=status")).json()
     assert listed[connector]["status"] == status
@@ -179,8 +179,8 @@ async def shows_ended(worker: WorkerProcess, connector: str) -> None:
 async def measured(worker: WorkerProcess, connector: str, state: str) -> bool:
     """Whether the worker's metrics have what it has of a connector, its task too, in this state."""
     text = (await worker.ask("GET", "/metrics")).text
-    found = re.findall(rf'^keelman_(connector|task)_state{{connector="{connector}".*state="(\w+)"}} 1', text, re.M)
-    return ("task", state) in found and {told for _, told in found} == {state}
+    result = re.findall(rf'^keelman_(connector|task)_state{{connector="{connector}".*state="(\w+)"}} 1', text, re.M)
+    return ("task", state) in result and {told for _, told in result} == {state}
 
 
 async def is_old(worker: WorkerProcess, seconds: int) -> bool:
@@ -245,11 +245,11 @@ async def test_a_client_outlives_a_broker_that_is_silent_for_a_whole_request(bro
             process.suspend()
         try:
             async with Siblings() as siblings:
-                asked, update = siblings.start(told(client)), siblings.start(updated(client))
+                request, update = siblings.start(told(client)), siblings.start(updated(client))
                 await eventually(lambda: under_way(client) == 2, what="both are under way")
                 given_up = list(client._conns.values())
                 client._conns.clear()
-                assert await asked == "RequestTimedOutError()"
+                assert await request == "RequestTimedOutError()"
                 assert not await update
         finally:
             for process in processes:

@@ -31,15 +31,15 @@ def member(folder: Path, bootstrap: str, group: str, spark: str, **extra: str) -
 async def begin(worker: WorkerProcess, count: int) -> None:
     """Connectors of one task each."""
     for number in range(count):
-        made = await worker.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
-        assert made.status_code == 201, made.text
+        result = await worker.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
+        assert result.status_code == 201, result.text
 
 
 async def tasks(worker: WorkerProcess) -> list[tuple[str, str, str]]:
     """State, owner and trace of all tasks, as this worker knows them."""
     told = (await worker.ask("GET", "/connectors?expand=status")).json()
-    found = [task for one in told.values() for task in one["status"]["tasks"]]
-    return [(task["state"], task["worker_id"], task.get("trace", "")) for task in found]
+    actual_tasks = [task for entry in told.values() for task in entry["status"]["tasks"]]
+    return [(task["state"], task["worker_id"], task.get("trace", "")) for task in actual_tasks]
 
 
 async def all_run(worker: WorkerProcess, count: int, *owners: WorkerProcess) -> None:
@@ -47,10 +47,10 @@ async def all_run(worker: WorkerProcess, count: int, *owners: WorkerProcess) -> 
 
     async def there() -> bool:
         now = await tasks(worker)
-        return len(now) == count and {(s, who) for s, who, _ in now} == {("RUNNING", one.id) for one in owners}
+        return len(now) == count and {(s, who) for s, who, _ in now} == {("RUNNING", owner.id) for owner in owners}
 
     try:
-        await eventually(there, seconds=60, what=f"{count} tasks run on {[one.id for one in owners]}")
+        await eventually(there, seconds=60, what=f"{count} tasks run on {[owner.id for owner in owners]}")
     except AssertionError as error:
         raise AssertionError(f"{error}: {await tasks(worker)}\n{worker.output[-3000:]}") from error
 
@@ -83,19 +83,19 @@ def rounds(worker: WorkerProcess) -> int:
 async def test_who_has_no_spark_service_gets_no_tasks(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
-    one = member(tmp_path / "one", bootstrap, "away-never", link[1])
+    single_member = member(tmp_path / "one", bootstrap, "away-never", link[1])
     two = member(tmp_path / "two", bootstrap, "away-never", NOBODY)
-    async with workers(one):
-        await begin(one, 10)
-        await all_run(one, 10, one)
+    async with workers(single_member):
+        await begin(single_member, 10)
+        await all_run(single_member, 10, single_member)
         async with workers(two):
             await unhealthy(two, "no Spark service answers this worker yet", NOBODY)
             told = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
             assert told.status_code == 201, "it answers requests all the same"
-            await all_run(two, 11, one)
-            assert (await one.ask("GET", "/health")).status_code == 200
+            await all_run(two, 11, single_member)
+            assert (await single_member.ask("GET", "/health")).status_code == 200
             assert "keelman_worker_takes_tasks 0" in (await two.ask("GET", "/metrics")).text
-            assert "keelman_worker_takes_tasks 1" in (await one.ask("GET", "/metrics")).text
+            assert "keelman_worker_takes_tasks 1" in (await single_member.ask("GET", "/metrics")).text
             assert await two.end() == 0
 
 
@@ -104,33 +104,33 @@ async def test_a_short_absence_moves_nothing_and_a_long_one_moves_the_tasks(
 ) -> None:
     side, address = link
     async with Proxy("127.0.0.1", int(address.rpartition(":")[2])) as way:
-        one = member(tmp_path / "one", bootstrap, "away-cut", way.address)
+        single_member = member(tmp_path / "one", bootstrap, "away-cut", way.address)
         two = member(tmp_path / "two", bootstrap, "away-cut", address)
-        async with workers(one, two):
-            await begin(one, 4)
-            await all_run(two, 4, one, two)
+        async with workers(single_member, two):
+            await begin(single_member, 4)
+            await all_run(two, 4, single_member, two)
             before = rounds(two)
 
             # Away for less than its patience: the same tasks go on, and no round is called.
             way.refusing = True
             way.cut()
-            await eventually(lambda: "spark_link_lost" in one.output, what="the link is lost")
+            await eventually(lambda: "spark_link_lost" in single_member.output, what="the link is lost")
             way.refusing = False
-            await eventually(lambda: one.output.count("spark_link_up") == 2, what="the link is back")
-            await all_run(two, 4, one, two)
+            await eventually(lambda: single_member.output.count("spark_link_up") == 2, what="the link is back")
+            await all_run(two, 4, single_member, two)
             assert rounds(two) == before
 
             # Away for longer: the other worker has all of them, and this one, which leads, answers and says why.
             way.weather = Weather(frozen=True)
             await all_run(two, 4, two)
-            assert "answers requests and copies nothing: no Spark service answers" in await unhealthy(one)
-            assert (await one.ask("POST", "/connectors", {"name": "c4", "config": SOURCE})).status_code == 201
-            await all_run(one, 5, two)
+            assert "answers requests and copies nothing: no Spark service answers" in await unhealthy(single_member)
+            assert (await single_member.ask("POST", "/connectors", {"name": "c4", "config": SOURCE})).status_code == 201
+            await all_run(single_member, 5, two)
 
             # Back: shares are even again.
             way.weather = CLEAR
-            await all_run(two, 5, one, two)
-            await healthy(one)
+            await all_run(two, 5, single_member, two)
+            await healthy(single_member)
             await eventually(lambda: [len(side.of(f"c{n}")) for n in range(5)] == [1] * 5, what="each copies once")
 
 
@@ -138,71 +138,71 @@ async def test_a_spark_service_without_spark_is_as_good_as_away(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
     async with link_side() as (bare, address):
-        one = member(tmp_path / "one", bootstrap, "away-bare", address)
+        single_member = member(tmp_path / "one", bootstrap, "away-bare", address)
         two = member(tmp_path / "two", bootstrap, "away-bare", link[1])
-        async with workers(one, two):
-            await begin(one, 2)
-            await all_run(two, 2, one, two)
+        async with workers(single_member, two):
+            await begin(single_member, 2)
+            await all_run(two, 2, single_member, two)
             bare.problem = "its master is gone"
-            await unhealthy(one, "its Spark service has no Spark: its master is gone")
+            await unhealthy(single_member, "its Spark service has no Spark: its master is gone")
             await all_run(two, 2, two)
             bare.problem = ""
-            await all_run(two, 2, one, two)
-            await healthy(one)
+            await all_run(two, 2, single_member, two)
+            await healthy(single_member)
 
 
 async def test_where_no_worker_has_a_spark_service_the_status_says_so(bootstrap: str, tmp_path: Path) -> None:
     (port,) = free_ports(1)
     address = f"127.0.0.1:{port}"
-    one = member(tmp_path / "one", bootstrap, "away-all", address)
+    single_member = member(tmp_path / "one", bootstrap, "away-all", address)
     two = member(tmp_path / "two", bootstrap, "away-all", address)
-    async with workers(one, two):
-        await begin(one, 3)
+    async with workers(single_member, two):
+        await begin(single_member, 3)
 
         async def unassigned() -> bool:
             now = await tasks(two)
             return bool(now) and all(
-                state == "UNASSIGNED" and why.startswith("No worker of the group can run it now: ")
-                for state, _, why in now
+                state == "UNASSIGNED" and reason.startswith("No worker of the group can run it now: ")
+                for state, _, reason in now
             )
 
         await eventually(unassigned, seconds=30, what="the status says that nobody can run them")
         now = await tasks(two)
-        assert all(one.id in why and two.id in why for _, _, why in now), now
-        assert (await one.states("c0"))[0] == "RUNNING", "a connector needs no Spark service"
+        assert all(single_member.id in reason and two.id in reason for _, _, reason in now), now
+        assert (await single_member.states("c0"))[0] == "RUNNING", "a connector needs no Spark service"
         for name in ("c0", "c1"):
             assert (await two.ask("PUT", f"/connectors/{name}/pause")).status_code == 202
         assert (await two.ask("DELETE", "/connectors/c2")).status_code == 204
         for name in ("c0", "c1"):
-            assert (await one.ask("PUT", f"/connectors/{name}/resume")).status_code == 202
+            assert (await single_member.ask("PUT", f"/connectors/{name}/resume")).status_code == 202
         async with link_side(port) as (_, _):
-            await all_run(one, 2, one, two)
-            await healthy(one)
+            await all_run(single_member, 2, single_member, two)
+            await healthy(single_member)
             await healthy(two)
         # And it goes again: of the two nobody can run anything.
         await eventually(unassigned, seconds=60, what="they are given back")
-        await unhealthy(one)
+        await unhealthy(single_member)
         await unhealthy(two)
 
 
 async def has_all(bootstrap: str, topics: list[str], line: str) -> bool:
     """Whether each of these topics has this line, once."""
-    found = [await asyncio.to_thread(messages, bootstrap, one) for one in topics]
-    return all([row.value() for row in rows] == [line.encode()] for rows in found)
+    actual_messages = [await asyncio.to_thread(messages, bootstrap, topic) for topic in topics]
+    return all([row.value() for row in rows] == [line.encode()] for rows in actual_messages)
 
 
 async def test_a_line_into_each_file_comes_into_each_topic(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
     """Ten file sources and two workers, one of which has no Spark service."""
     topics = [f"spark-away-{n}" for n in range(10)]
-    one = member(tmp_path / "one", bootstrap, "away-files", spark.address)
+    single_member = member(tmp_path / "one", bootstrap, "away-files", spark.address)
     two = member(tmp_path / "two", bootstrap, "away-files", NOBODY)
-    async with workers(one, two):
+    async with workers(single_member, two):
         for topic in topics:
             (tmp_path / topic).touch()
             config = {**SOURCE, "file": str(tmp_path / topic), "topic": topic}
-            made = await two.ask("POST", "/connectors", {"name": topic, "config": config})
-            assert made.status_code == 201, made.text
-        await all_run(two, 10, one)
+            result = await two.ask("POST", "/connectors", {"name": topic, "config": config})
+            assert result.status_code == 201, result.text
+        await all_run(two, 10, single_member)
         for topic in topics:
             (tmp_path / topic).write_text("a line\n")
         await eventually(lambda: has_all(bootstrap, topics, "a line"), seconds=60, what="all topics have the line")

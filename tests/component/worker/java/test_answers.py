@@ -37,31 +37,35 @@ async def test_answers_about_java_plugins_are_connects(
 
         async def listed() -> bool:
             answer = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
-            return {MONGO_SINK, DEBEZIUM_POSTGRES, UNWRAP} <= {one["class"] for one in answer}
+            return {MONGO_SINK, DEBEZIUM_POSTGRES, UNWRAP} <= {entry["class"] for entry in answer}
 
         await eventually(listed, seconds=120, what="the plugins' classes are listed")
-        found = json.loads(json.dumps(told(await play(worker.ask, registry.java_name))))
+        tree = json.loads(json.dumps(told(await play(worker.ask, registry.java_name))))
 
         ours = {CLASS: "FileStreamSource", "name": "x", "topic": "t", "transforms": "u", "transforms.u.type": UNWRAP}
         taken = await worker.ask("PUT", "/connector-plugins/FileStreamSource/config/validate", ours)
         assert taken.json()["error_count"] == 0, taken.text
-    assert set(found) == set(RECORDED)
-    wrong = [line for name, answer in found.items() for line in differences(name, RECORDED[name], answer)]
+    assert set(tree) == set(RECORDED)
+    wrong = [line for name, answer in tree.items() for line in differences(name, RECORDED[name], answer)]
     assert not wrong, "\n".join(wrong)
 
 
 def differences(name: str, connects: Any, ours: Any) -> list[str]:
     """What of an answer is not Connect's, though it should be."""
     if name.startswith("plugins"):
-        missing = [one for one in connects if one not in ours and not one["class"].endswith(NOT_HERE)]
-        more = [one for one in ours if one not in connects and one["class"].startswith(("io.debezium", "com.mongodb"))]
-        return [f"{name}: {one}" for one in (*missing, *more)]
-    found = []
-    for key, wanted in connects.items():
+        missing = [entry for entry in connects if entry not in ours and not entry["class"].endswith(NOT_HERE)]
+        more = [
+            entry
+            for entry in ours
+            if entry not in connects and entry["class"].startswith(("io.debezium", "com.mongodb"))
+        ]
+        return [f"{name}: {item}" for item in (*missing, *more)]
+    results = []
+    for key, value in connects.items():
         got = ours.get(key)
         if name.startswith("keys") and got is not None and key in FRAMEWORK:
-            got = {**got, "documentation": wanted["documentation"]}
-        if key != CLASS and got != wanted:
-            found.append(f"{name}: {key}\n  Connect: {wanted}\n  ours:    {got}")
+            got = {**got, "documentation": value["documentation"]}
+        if key != CLASS and got != value:
+            results.append(f"{name}: {key}\n  Connect: {value}\n  ours:    {got}")
     unknown = ours.keys() - connects.keys() - FRAMEWORK
-    return [*found, *(f"{name}: {key} is ours alone" for key in sorted(unknown) if not key.startswith("keelman."))]
+    return [*results, *(f"{name}: {key} is ours alone" for key in sorted(unknown) if not key.startswith("keelman."))]

@@ -69,12 +69,14 @@ async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: Spark
         return await worker.ask(method, path, body)
 
     calls = {**recorded(), **DIFFERENT}
-    expected = {name: calls[name] for name, one in SCENARIOS.items() if not one.alone}
+    expected = {name: calls[name] for name, value in SCENARIOS.items() if not value.alone}
     async with workers(worker):
-        found = await play_all(bootstrap, ask, tmp_path / "calls", list(expected))
+        actual_play_all = await play_all(bootstrap, ask, tmp_path / "calls", list(expected))
         # On a busy host what is slow may bring a commit of nothing new between: it does not twice.
-        if late := [name for name in expected if found[name] != expected[name]]:
-            found |= await play_all(bootstrap, ask, tmp_path / "calls", late, turn="-again")
+        if late := [name for name in expected if actual_play_all[name] != expected[name]]:
+            actual_play_all |= await play_all(bootstrap, ask, tmp_path / "calls", late, turn="-again")
         assert await worker.end() == 0
-    unlike = {name: (calls, found[name]) for name, calls in expected.items() if found[name] != calls}
-    assert not unlike, "\n".join(f"{name}\n  expected {one}\n  found    {two}" for name, (one, two) in unlike.items())
+    unlike = {
+        name: (calls, actual_play_all[name]) for name, calls in expected.items() if actual_play_all[name] != calls
+    }
+    assert not unlike, "\n".join(f"{name}\n  expected {item}\n  found    {two}" for name, (item, two) in unlike.items())

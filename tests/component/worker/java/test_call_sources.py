@@ -109,43 +109,45 @@ class Workers:
         folder = self._folder / name
         return WorkerProcess(folder, self._bootstrap, f"callsources-{exactly_once}", self._spark, own)
 
-    async def play(self, worker: WorkerProcess, cases: Mapping[str, Case], **given: Any) -> dict[str, list[str]]:
+    async def play(self, worker: WorkerProcess, cases: Mapping[str, Case], **fields: Any) -> dict[str, list[str]]:
         """The notes of these cases."""
 
-        return await play(worker.ask, self._bootstrap, self._folder / "calls", cases, group=worker.group, **given)
+        return await play(worker.ask, self._bootstrap, self._folder / "calls", cases, group=worker.group, **fields)
 
 
 async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
-    made = Workers(bootstrap, spark.address, tmp_path, await packed(tmp_path))
-    one, other = (made.make(name, exactly_once=True) for name in ("one", "other"))
-    least = made.make("least", exactly_once=False)
+    new_workers = Workers(bootstrap, spark.address, tmp_path, await packed(tmp_path))
+    item, other = (new_workers.make(name, exactly_once=True) for name in ("one", "other"))
+    least = new_workers.make("least", exactly_once=False)
 
     async def bounce() -> None:
-        assert await one.end() == 0
-        await one.start()
+        assert await item.end() == 0
+        await item.start()
 
     acts = {"bounce": bounce, "join": other.start, "leave": other.end}
     try:
-        async with workers(one, least):
+        async with workers(item, least):
             in_transactions, without = await asyncio.gather(
-                made.play(one, THROUGH_A_WORKER[True], name="call-once", exactly_once=True),
-                made.play(least, THROUGH_A_WORKER[False], name="call-least", exactly_once=False),
+                new_workers.play(item, THROUGH_A_WORKER[True], name="call-once", exactly_once=True),
+                new_workers.play(least, THROUGH_A_WORKER[False], name="call-least", exactly_once=False),
             )
             await least.end()
-            sinks = await play_all(bootstrap, one.ask, tmp_path / "calls", acts=acts)
+            sinks = await play_all(bootstrap, item.ask, tmp_path / "calls", acts=acts)
             for n, (name, case) in enumerate(IN_A_GROUP.items()):
-                given = {"name": f"call-group-{n}", "exactly_once": True, "acts": acts}
-                in_transactions |= await made.play(one, {name: case}, **given)
+                fields = {"name": f"call-group-{n}", "exactly_once": True, "acts": acts}
+                in_transactions |= await new_workers.play(item, {name: case}, **fields)
     finally:
         await other.kill()
-    found = {
+    answer = {
         True: unlike(in_transactions, {**THROUGH_A_WORKER[True], **IN_A_GROUP}, exactly_once=True),
         False: unlike(without, THROUGH_A_WORKER[False], exactly_once=False),
     }
-    wrong = {name: calls for once in found for name, calls in found[once].items() if calls != DIFFERENT[once].get(name)}
+    wrong = {
+        name: calls for once in answer for name, calls in answer[once].items() if calls != DIFFERENT[once].get(name)
+    }
     for name, calls in sinks.items():
         if calls not in (SINKS[name], exchanged(SINKS[name])):  # either task may move
             wrong[f"sink: {name}"] = calls
         assert recorded()[name] not in (SINKS[name], exchanged(SINKS[name]))
     assert not wrong, json.dumps(wrong, indent=1)
-    assert found == DIFFERENT
+    assert answer == DIFFERENT

@@ -29,17 +29,17 @@ async def test_a_connector_gets_the_tasks_that_it_asks_for_and_fails_with_its_tr
     config = {"connector.class": "RestlessSource", "folder": str(sea), "tasks.max": "4"}
 
     async def tasks() -> list[Any]:
-        found = (await worker.ask("GET", "/connectors/sea/tasks")).json()
-        return [one["config"]["number"] for one in found]
+        result = (await worker.ask("GET", "/connectors/sea/tasks")).json()
+        return [entry["config"]["number"] for entry in result]
 
     async def state() -> dict[str, Any]:
-        found: dict[str, Any] = (await worker.ask("GET", "/connectors/sea/status")).json()["connector"]
-        return found
+        state: dict[str, Any] = (await worker.ask("GET", "/connectors/sea/status")).json()["connector"]
+        return state
 
     async with workers(worker):
         await eventually(lambda: _listed(worker), seconds=120, what="the plugin is listed")
-        made = await worker.ask("POST", "/connectors", {"name": "sea", "config": config})
-        assert made.status_code == 201, made.text
+        result = await worker.ask("POST", "/connectors", {"name": "sea", "config": config})
+        assert result.status_code == 201, result.text
         await eventually(lambda: _are(tasks, ["0"]), seconds=120, what="one task")
         (sea / "more").touch()
         await eventually(lambda: _are(tasks, ["0", "1"]), seconds=120, what="two tasks")
@@ -62,9 +62,9 @@ async def test_a_connector_gets_the_tasks_that_it_asks_for_and_fails_with_its_tr
 
 
 async def _listed(worker: WorkerProcess) -> bool:
-    found = (await worker.ask("GET", "/connector-plugins")).json()
-    return {"class": "acme.RestlessSource", "type": "source", "version": "2.5"} in found
+    result = (await worker.ask("GET", "/connector-plugins")).json()
+    return {"class": "acme.RestlessSource", "type": "source", "version": "2.5"} in result
 
 
-async def _are(tasks: Any, wanted: list[str]) -> bool:
-    return bool(await tasks() == wanted)
+async def _are(tasks: Any, expected: list[str]) -> bool:
+    return bool(await tasks() == expected)

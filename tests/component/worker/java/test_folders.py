@@ -49,7 +49,7 @@ async def plugin_path(folder: Path) -> Path:
 def sleepers() -> list[psutil.Process]:
     """The processes that a plugin has begun."""
     processes = psutil.process_iter(["cmdline"])
-    return [one for one in processes if one.info["cmdline"] == ["sleep", SLEEP]]
+    return [process for process in processes if process.info["cmdline"] == ["sleep", SLEEP]]
 
 
 async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
@@ -88,8 +88,10 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
             return not await copies(name)
 
         async def both_listed() -> bool:
-            found = (await worker.ask("GET", "/connector-plugins")).json()
-            assert {one["version"] for one in found if one["class"] == SOURCE} == {"1", "2"}, worker.output[-3000:]
+            result = (await worker.ask("GET", "/connector-plugins")).json()
+            assert {entry["version"] for entry in result if entry["class"] == SOURCE} == {"1", "2"}, worker.output[
+                -3000:
+            ]
             return True
 
         await eventually(both_listed, seconds=90, what="both versions are listed")
@@ -110,8 +112,8 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         assert refused.status_code == 400, refused.text
         assert "[3,4)" in refused.json()["message"]
         for name, more, version in (("old", {"connector.plugin.version": "[1,2)"}, "1"), ("new", {}, "2")):
-            made = await put(name, **source, **more, does="forks", seconds=SLEEP)
-            assert made.status_code == 201, made.text
+            result = await put(name, **source, **more, does="forks", seconds=SLEEP)
+            assert result.status_code == 201, result.text
             await worker.reaches(name, "RUNNING", "RUNNING", seconds=120)
             status = (await worker.ask("GET", f"/connectors/{name}/status")).json()
             assert status["connector"]["version"] == version

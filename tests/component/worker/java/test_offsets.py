@@ -39,8 +39,8 @@ class Altered:
     async def put(self, **more: str) -> None:
         """Creates it, or configures it anew."""
         body = {**self.config, **more}
-        made = await self.worker.ask("PUT", f"/connectors/{self.name}/config", body, timeout=120)
-        assert made.status_code in (200, 201), made.text
+        result = await self.worker.ask("PUT", f"/connectors/{self.name}/config", body, timeout=120)
+        assert result.status_code in (200, 201), result.text
 
     async def offsets(self) -> dict[str, int]:
         """The committed ones, by the last word of their partition."""
@@ -81,11 +81,11 @@ class Altered:
 
     async def is_heard(self, partition: Mapping[str, Any], offset: Mapping[str, Any], at: Mapping[str, int]) -> None:
         """Holds that what its class says to a change is answered, and that only what it lets pass is changed."""
-        for does, why in REFUSALS.items():
+        for does, value in REFUSALS.items():
             await self.put(alters=does)
             for code, said in (await self.alter(partition, offset), await self.reset()):
                 assert code == 500
-                assert why.format(self.name) in said
+                assert value.format(self.name) in said
             assert await self.offsets() == at, "what was refused has not happened"
         await self.put(alters="no")
         code, said = await self.alter(partition, offset)
@@ -115,10 +115,10 @@ async def test_offsets_of_java_connectors_are_set_and_deleted(
     create_topic(bootstrap, "java-taken", 2)
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "javaoffsets", spark.address, extra)
     async with workers(worker):
-        given = {"connector.class": "acme.ScriptedSource", "topics": "java-given"}
+        fields = {"connector.class": "acme.ScriptedSource", "topics": "java-given"}
         taken = {"connector.class": "acme.ScriptedSink", "topics": "java-taken"}
         await asyncio.gather(
-            of_a_source(Altered(worker, "given", given, tmp_path / "given"), bootstrap),
+            of_a_source(Altered(worker, "given", fields, tmp_path / "given"), bootstrap),
             of_a_sink(Altered(worker, "taken", taken, tmp_path / "taken"), bootstrap),
         )
         assert await worker.end() == 0
@@ -128,8 +128,8 @@ async def of_a_source(source: Altered, bootstrap: str) -> None:
     part = {"part": "p0"}
 
     async def values() -> list[str]:
-        found = await asyncio.to_thread(messages, bootstrap, "java-given")
-        return [(one.value() or b"").decode() for one in found]
+        actual_messages = await asyncio.to_thread(messages, bootstrap, "java-given")
+        return [(actual_message.value() or b"").decode() for actual_message in actual_messages]
 
     await source.put()
     await source.until_at({"p0": 99})

@@ -68,8 +68,8 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
     async with workers(worker):
 
         async def listed() -> bool:
-            found = (await worker.ask("GET", "/connector-plugins")).json()
-            return {"class": SOURCE, "type": "source", "version": "4.3.0"} in found
+            result = (await worker.ask("GET", "/connector-plugins")).json()
+            return {"class": SOURCE, "type": "source", "version": "4.3.0"} in result
 
         await eventually(listed, seconds=120, what="the plugin's classes are listed")
         keys = (await worker.ask("GET", f"/connector-plugins/{SOURCE}/config")).json()
@@ -78,8 +78,8 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
         assert refused.status_code == 400
         assert "Invalid value  for configuration topic: String must be non-empty" in refused.json()["message"]
 
-        made = await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
-        assert (made.status_code, made.json()["type"]) == (201, "source"), made.text
+        result = await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
+        assert (result.status_code, result.json()["type"]) == (201, "source"), result.text
         await worker.reaches("lines", "RUNNING", "RUNNING", seconds=150)
 
         async def offset() -> int:
@@ -91,7 +91,7 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
         with lines.open("a") as file:
             file.write("".join(f"{n}\n" for n in range(LINES, 2 * LINES)))
         await eventually(_reaches(offset, lines), seconds=150, what="all lines are committed after a kill")
-        copied = [json.loads(one.value()) for one in await asyncio.to_thread(messages, bootstrap, "java-lines")]
+        copied = [json.loads(message.value()) for message in await asyncio.to_thread(messages, bootstrap, "java-lines")]
         assert copied == [{"line": str(n), "seen": "yes"} for n in range(2 * LINES)]
         assert await worker.end() == 0
 
@@ -114,8 +114,8 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
 
     async with workers(worker):
         await asyncio.to_thread(send, range(LINES))
-        made = await worker.ask("PUT", "/connectors/javasunk/config", config)
-        assert (made.status_code, made.json()["type"]) == (201, "sink"), made.text
+        result = await worker.ask("PUT", "/connectors/javasunk/config", config)
+        assert (result.status_code, result.json()["type"]) == (201, "sink"), result.text
 
         async def committed(count: int = LINES) -> bool:
             rows = (await worker.ask("GET", "/connectors/javasunk/offsets")).json()["offsets"]
@@ -153,9 +153,9 @@ def _reaches(offset: Any, file: Path) -> Any:
 
 def _kill_slots(spark: SparkService) -> None:
     """Kills those slots of the service that have started a Java machine."""
-    found = [pid for pid in spark.slot_pids() if _has_java(pid)]
-    assert found
-    for pid in found:
+    pids = [pid for pid in spark.slot_pids() if _has_java(pid)]
+    assert pids
+    for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
 

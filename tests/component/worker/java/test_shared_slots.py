@@ -42,12 +42,12 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
 
     async def put(name: str, **more: str) -> None:
         config = {"connector.class": CLASS, "topic": f"shared-{name}", **more}
-        made = await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
-        assert made.status_code in (200, 201), made.text
+        result = await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
+        assert result.status_code in (200, 201), result.text
 
     async def committed(name: str) -> int:
-        found = (await worker.ask("GET", f"/connectors/{name}/offsets")).json()
-        return max((int(one["offset"]["n"]) for one in found["offsets"]), default=0)
+        answer = (await worker.ask("GET", f"/connectors/{name}/offsets")).json()
+        return max((int(offset["offset"]["n"]) for offset in answer["offsets"]), default=0)
 
     async def goes_on(name: str) -> None:
         before = await committed(name)

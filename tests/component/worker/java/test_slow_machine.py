@@ -29,15 +29,15 @@ async def test_a_machine_that_starts_slowly_is_waited_for(
         "keelman.plugin.jvm.options": f"-javaagent:{plugins / 'acme' / 'acme.jar'}={SECONDS}",
     }
     worker = WorkerProcess(tmp_path / "worker", bootstrap, name, spark.address, extra)
-    given = tmp_path / "given"
-    given.write_text("one\ntwo\n")
+    path = tmp_path / "given"
+    path.write_text("one\ntwo\n")
     topics = {ALONE: f"{name}-alone", BESIDE: f"{name}-beside"}
     configs = {
         ALONE: {"connector.class": "acme.ScriptedSource", "topics": topics[ALONE], "log": str(tmp_path / "calls")},
         BESIDE: {
             "connector.class": "FileStreamSource",
             "topic": topics[BESIDE],
-            "file": str(given),
+            "file": str(path),
             "transforms": "shout",
             "transforms.shout.type": "acme.ShoutTransform",
             "transforms.shout.end": "!",
@@ -45,14 +45,14 @@ async def test_a_machine_that_starts_slowly_is_waited_for(
     }
 
     async def listed() -> bool:
-        found = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
-        return "acme.ShoutTransform" in {one["class"] for one in found}
+        result = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
+        return "acme.ShoutTransform" in {entry["class"] for entry in result}
 
     async def copies(where: str, offset: int) -> None:
         topic = topics[where]
         create_topic(bootstrap, topic)
-        made = await worker.ask("POST", "/connectors", {"name": topic, "config": configs[where]}, timeout=120)
-        assert made.status_code == 201, made.text
+        result = await worker.ask("POST", "/connectors", {"name": topic, "config": configs[where]}, timeout=120)
+        assert result.status_code == 201, result.text
 
         async def committed() -> bool:
             rows = (await worker.ask("GET", f"/connectors/{topic}/offsets")).json()["offsets"]

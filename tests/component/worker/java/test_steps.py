@@ -63,8 +63,8 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         return await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
 
     async def listed() -> bool:
-        found = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
-        return {"acme.ShoutTransform", "acme.HasWord"} <= {one["class"] for one in found}
+        result = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
+        return {"acme.ShoutTransform", "acme.HasWord"} <= {entry["class"] for entry in result}
 
     async with workers(worker):
         await eventually(listed, seconds=120, what="the plugin is listed")
@@ -75,14 +75,14 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         assert refused.status_code == 400, refused.text
         assert 'Missing required configuration "transforms.shout.end"' in refused.json()["message"]
 
-        made = await put("lines", {**source, "value.converter": "ReversedConverter"})
-        assert made.status_code == 201, made.text
+        result = await put("lines", {**source, "value.converter": "ReversedConverter"})
+        assert result.status_code == 201, result.text
         await worker.reaches("lines", "RUNNING", "RUNNING", seconds=120)
-        found = await _read(bootstrap, "steps", 3)
-        assert [one.value() for one in found] == [
+        outcome = await _read(bootstrap, "steps", 3)
+        assert [item.value() for item in outcome] == [
             said[::-1] for said in (b"steps:ONE!", b"steps:quiet two", b"steps:FIVE!")
         ]
-        assert [one.headers() for one in found] == [
+        assert [item.headers() for item in outcome] == [
             [("mark", b"7"), ("seen", b"8")],
             [("mark", b"7")],
             [("mark", b"7"), ("seen", b"8")],
@@ -97,35 +97,35 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         assert second["steps"][2]["predicate"]["holds"] is True
         assert (third["outcome"], fourth["outcome"], fourth["error"]["message"]) == ("dropped", "failed", "boom")
 
-        made = await put("written", sink)
-        assert made.status_code == 201, made.text
+        result = await put("written", sink)
+        assert result.status_code == 201, result.text
         await asyncio.to_thread(_send, bootstrap, ["steps-in:a", "steps-in:boom", "elsewhere:b", "steps-in:quiet c"])
         await eventually(lambda: _has(copied, "A!\nquiet c\n"), seconds=120, what="the good ones are written")
         letters = await _read(bootstrap, "steps-letters", 2)
-        told = [dict(one.headers() or ()) for one in letters]
-        assert [one["__connect.errors.stage"] for one in told] == [b"TRANSFORMATION", b"VALUE_CONVERTER"]
+        told = [dict(letter.headers() or ()) for letter in letters]
+        assert [entry["__connect.errors.stage"] for entry in told] == [b"TRANSFORMATION", b"VALUE_CONVERTER"]
         classes_at_fault = [b"acme.ShoutTransform", b"acme.ReversedConverter"]
-        assert [one["__connect.errors.class.name"] for one in told] == classes_at_fault
+        assert [entry["__connect.errors.class.name"] for entry in told] == classes_at_fault
         assert told[1]["__connect.errors.exception.message"] == b"not of steps-in"
         assert "java_step_slow" in spark.log.read_text()
         assert await worker.end() == 0
 
 
 async def _read(bootstrap: str, topic: str, count: int) -> list[Message]:
-    found: list[Message] = []
+    actual_messages: list[Message] = []
 
     async def all_there() -> bool:
-        found[:] = await asyncio.to_thread(messages, bootstrap, topic)
-        return len(found) >= count
+        actual_messages[:] = await asyncio.to_thread(messages, bootstrap, topic)
+        return len(actual_messages) >= count
 
     await eventually(all_there, seconds=120, what=f"{count} records in {topic}")
-    return found
+    return actual_messages
 
 
 def _send(bootstrap: str, values: list[str]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
-    for one in values:
-        producer.produce("steps-in", one[::-1].encode(), partition=0)
+    for value in values:
+        producer.produce("steps-in", value[::-1].encode(), partition=0)
     assert producer.flush(60) == 0
 
 

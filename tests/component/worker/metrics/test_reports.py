@@ -39,20 +39,20 @@ async def test_connectors_are_reported_by_whoever_leads(
             reports.fold(fact)
 
     def known() -> dict[str, Connector]:
-        found, _ = reports.connectors.page([name], CONNECTOR_STATE_UNSPECIFIED, 1000, "")
-        return {c.name: c for c in found}
+        result, _ = reports.connectors.page([name], CONNECTOR_STATE_UNSPECIFIED, 1000, "")
+        return {c.name: c for c in result}
 
     def states(connector: str) -> list[int]:
-        found = known().get(connector, Connector())
-        return [found.state, *(t.state for t in found.tasks)]
+        result = known().get(connector, Connector())
+        return [result.state, *(t.state for t in result.tasks)]
 
     async with workers(*pair):
         folding = asyncio.ensure_future(fold())
         try:
             await eventually(lambda: reports.connectors.reported(name), what="the leader has begun a round")
-            for one in ("a", "b"):
+            for item in ("a", "b"):
                 secret = config(tmp_path, **{"database.password": "canary"})
-                answer = await pair[0].ask("POST", "/connectors", {"name": one, "config": secret})
+                answer = await pair[0].ask("POST", "/connectors", {"name": item, "config": secret})
                 assert answer.status_code == 201, answer.text
             await eventually(lambda: states("a") == states("b") == [CONNECTOR_STATE_RUNNING] * 2)
             shown = known()["a"]

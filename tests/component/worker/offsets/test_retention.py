@@ -43,13 +43,13 @@ def sinks(folder: Path) -> dict[str, dict[str, str]]:
         *(("java", state) for state in ("parked", "paused", "stopped", "failed", "deleted")),
         *(("file", "parked"), ("file", "stopped"), ("kafka", "parked"), ("spark", "idle"), ("spark", "paused")),
     ]
-    made = {}
+    new_sinks = {}
     for kind, state in states:
         out = str(folder / f"{kind}-{state}")
         more = {"file": out, "spark.path": out, "topic": f"{kind}-{state}-${{topic}}"}
         topics = "bad" if state == "failed" else "good"
-        made[f"{kind}-{state}"] = {**kinds[kind], **more, "topics": topics, "keelman.park.after.ms": "3000"}
-    return made
+        new_sinks[f"{kind}-{state}"] = {**kinds[kind], **more, "topics": topics, "keelman.park.after.ms": "3000"}
+    return new_sinks
 
 
 class Scene:
@@ -68,8 +68,8 @@ class Scene:
 
     async def offsets(self, *names: str) -> dict[str, int]:
         """What each group shows; -1 for nothing."""
-        found = {name: await self._groups[name].offsets() for name in names or self.names}
-        return {name: next(iter(offsets.values()), -1) for name, offsets in found.items()}
+        offsets = {name: await self._groups[name].offsets() for name in names or self.names}
+        return {name: next(iter(offsets.values()), -1) for name, offsets in offsets.items()}
 
     async def until_at(self, offset: int, *names: str) -> None:
         async def there() -> bool:
@@ -104,20 +104,20 @@ async def test_offsets_outlive_ten_retentions(spark: SparkService, tmp_path: Pat
             for topic in ("good", "bad"):
                 scene.send(b"1", b"2", b"3", topic=topic)
             for name, config in configs.items():
-                made = await pair[0].ask("POST", "/connectors", {"name": name, "config": config})
-                assert made.status_code == 201, made.text
+                result = await pair[0].ask("POST", "/connectors", {"name": name, "config": config})
+                assert result.status_code == 201, result.text
             await scene.until_at(3)
             for name in configs:
                 await scene.order(name, name.partition("-")[2])
             await pair[0].reaches("java-failed", "RUNNING", "FAILED", seconds=120)
-            kept = [name for name in configs if name != "java-deleted"]
+            names = [name for name in configs if name != "java-deleted"]
             begun, disturbances = time.monotonic(), {2: (killed, pair[0]), 5: (ended, pair[1])}
             for number in range(RETENTIONS):
                 if number in disturbances:
                     disturb, worker = disturbances[number]
                     await disturb(worker)
                 while time.monotonic() - begun < (number + 1) * MINUTE:
-                    now = await scene.offsets(*kept)
+                    now = await scene.offsets(*names)
                     assert set(now.values()) == {3}, f"{time.monotonic() - begun:.0f} s: {now}"
                     await asyncio.sleep(2)
             assert await scene.offsets("java-deleted") == {"java-deleted": -1}, "those of what is deleted are forgotten"
@@ -125,7 +125,7 @@ async def test_offsets_outlive_ten_retentions(spark: SparkService, tmp_path: Pat
             scene.send(b"4")
             for name in ("java-paused", "spark-paused", "java-stopped", "file-stopped"):
                 await pair[0].ask("PUT", f"/connectors/{name}/resume")
-            good = [name for name in kept if name != "java-failed"]
+            good = [name for name in names if name != "java-failed"]
             await scene.until_at(4, *good)
             for name in good:
                 if name.startswith(("java", "file")):

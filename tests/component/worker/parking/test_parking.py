@@ -16,8 +16,8 @@ pytestmark = pytest.mark.component
 
 
 def file_watch(path: Path) -> wire.Watch:
-    found = path.stat()
-    return wire.Watch(file=wire.FileWatch(path=str(path), size=found.st_size, inode=found.st_ino))
+    stat = path.stat()
+    return wire.Watch(file=wire.FileWatch(path=str(path), size=stat.st_size, inode=stat.st_ino))
 
 
 async def only(side: LinkSide, name: str, task: int = 0) -> Run:
@@ -96,25 +96,25 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, link: tuple[LinkSide, str
     try:
         async with workers(worker):
             await worker.ask("POST", "/connectors", {"name": "snk", "config": config})
-            one, two = await only(side, "snk", 0), await only(side, "snk", 1)
-            assert not one.ticket.HasField("parked")
-            side.idle(one, watch(0, 0))
+            single_only, two = await only(side, "snk", 0), await only(side, "snk", 1)
+            assert not single_only.ticket.HasField("parked")
+            side.idle(single_only, watch(0, 0))
             side.idle(two, watch(1, 0))
-            await eventually(lambda: one.state == two.state == ENDED, what="both are drained")
+            await eventually(lambda: single_only.state == two.state == ENDED, what="both are drained")
             await worker.reaches("snk", *["RUNNING"] * 3)
             await producer.send_and_wait("lot-lines", b"record", partition=1)
-            one, two = await only(side, "snk", 0), await only(side, "snk", 1)
-            for run in (one, two):  # either may be given what the other had
+            single_only, two = await only(side, "snk", 0), await only(side, "snk", 1)
+            for run in (single_only, two):  # either may be given what the other had
                 assert {(p.partition, p.offset) for p in run.ticket.parked.positions} == {(0, 0), (1, 0)}
                 assert dict(run.ticket.parked.topic_ids) == {"of both": "1"}, "that of its topic is in doubt"
                 assert not run.ticket.parked.client_properties
 
             # One that copies keeps the others in their slots; what was idle before is not when it says so no more.
-            side.idle(one, watch(0, 0))
-            side.copies(one)
+            side.idle(single_only, watch(0, 0))
+            side.copies(single_only)
             side.idle(two, watch(1, 1))
-            side.idle(one, watch(0, 0))
-            await eventually(lambda: one.state == two.state == ENDED, what="both are drained again")
+            side.idle(single_only, watch(0, 0))
+            await eventually(lambda: single_only.state == two.state == ENDED, what="both are drained again")
             async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
                 await admin.delete_topics(["lot-lines"])
             await only(side, "snk", 0)
@@ -159,13 +159,13 @@ async def test_of_many_tasks_that_begin_together_those_without_news_rest(
         side.slow = True
         async with workers(worker):
             begun = await eventually(lambda: len(side.runs) == MOST and list(side.runs.values()), seconds=120)
-            (one, other) = sorted(set(range(count)) - {run.ticket.task for run in begun})
-            told = ["RUNNING" if task in (one, other) else "UNASSIGNED" for task in range(count)]
+            (item, other) = sorted(set(range(count)) - {run.ticket.task for run in begun})
+            told = ["RUNNING" if task in (item, other) else "UNASSIGNED" for task in range(count)]
             await worker.reaches("m", "RUNNING", *told, seconds=60)
             await producer.send_and_wait("rested", b"more", partition=other)
             side.fence(begun[0])
             await eventually(lambda: side.of("m", other, FENCED), seconds=60, what="it has its turn")
-            assert side.of("m", one, FENCED) == []
+            assert side.of("m", item, FENCED) == []
             assert await worker.end() == 0
     finally:
         await producer.stop()

@@ -21,9 +21,9 @@ pytestmark = pytest.mark.component
 async def watching() -> AsyncIterator[VbucketWatches]:
     """The watches of a worker, whose loops end with the block; what a loop raises comes out of it."""
     async with Siblings() as siblings:
-        found = VbucketWatches()
-        found.begin(siblings)
-        yield found
+        vbucket_watches = VbucketWatches()
+        vbucket_watches.begin(siblings)
+        yield vbucket_watches
 
 
 def watch(watches: VbucketWatches, server: CouchbaseServer, *vbuckets: int, **more: str) -> list[int]:
@@ -34,8 +34,8 @@ def watch(watches: VbucketWatches, server: CouchbaseServer, *vbuckets: int, **mo
     positions = {
         number: VbucketPosition(server.vbuckets[number].high, 0xABC0_0000_0000_0000 + number) for number in vbuckets
     }
-    found = VbucketWatch(reached_by(parsed, parsed["couchbase.seed.nodes"], "travel"), positions)
-    watches.add(WatchedVbuckets(found, lambda: woken.append(1)))
+    vbucket_watch = VbucketWatch(reached_by(parsed, parsed["couchbase.seed.nodes"], "travel"), positions)
+    watches.add(WatchedVbuckets(vbucket_watch, lambda: woken.append(1)))
     return woken
 
 
@@ -59,7 +59,7 @@ async def test_a_vbucket_that_moves_from_a_node_that_is_away_is_found() -> None:
             await asyncio.to_thread(server.kill, 1)
             woken = watch(watches, server, 0, 1)
             await asyncio.to_thread(server.put, "doc", {}, vbucket=1)
-            await eventually(lambda: [one for one in server.sessions() if one.bucket], seconds=60)
+            await eventually(lambda: [session for session in server.sessions() if session.bucket], seconds=60)
             await asyncio.to_thread(server.replace_node, 1, 0)
             await eventually(lambda: woken == [1], seconds=60)
 
@@ -69,7 +69,7 @@ async def test_an_empty_history_ends_no_watch() -> None:
         async with watching() as watches:
             server.vbuckets[0].log = []
             woken = watch(watches, server, 0)
-            await eventually(lambda: [one for one in server.sessions() if one.bucket], seconds=60)
+            await eventually(lambda: [session for session in server.sessions() if session.bucket], seconds=60)
             await asyncio.to_thread(server.put, "doc", {})
             await eventually(lambda: woken == [1], seconds=60)
 
@@ -79,16 +79,16 @@ async def test_who_reads_one_collection_is_not_woken_by_others() -> None:
         server.create_scope("inventory")
         server.create_collection("inventory", "airline")
         async with watching() as watches:
-            one = watch(watches, server, 0, 1, collections="inventory.airline")
+            single_watch = watch(watches, server, 0, 1, collections="inventory.airline")
             two = watch(watches, server, 0, 1, collections="inventory.airline,_default._default")
             await asyncio.to_thread(server.put, "doc", {}, vbucket=1)
             await eventually(lambda: two == [1], seconds=60)
             another = watch(watches, server, 0, collections="inventory.airline,_default._default")
             await asyncio.to_thread(server.put, "doc", {}, vbucket=0)
             await eventually(lambda: another == [1], seconds=60)
-            assert one == [], "it was asked meanwhile"
+            assert single_watch == [], "it was asked meanwhile"
             await asyncio.to_thread(lambda: server.put("air", {}, scope="inventory", collection="airline", vbucket=1))
-            await eventually(lambda: one == [1], seconds=60)
+            await eventually(lambda: single_watch == [1], seconds=60)
 
 
 @pytest.mark.parametrize("fault", ["dropped", "rolled back"])

@@ -38,8 +38,8 @@ class Served:
 
     def of(self, name: str, **labels: str) -> float | None:
         """The sample of this name whose labels are among others these."""
-        found = [s.value for s in self.samples if s.name == name and labels.items() <= s.labels.items()]
-        return found[0] if found else None
+        values = [s.value for s in self.samples if s.name == name and labels.items() <= s.labels.items()]
+        return values[0] if values else None
 
 
 async def metrics(worker: WorkerProcess) -> Served:
@@ -86,8 +86,8 @@ async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[L
         for number, url in enumerate(urls):
             name = f"secure-{number}"
             assert (await client.post(f"{url}/connectors", json={"name": name, "config": SOURCE})).status_code == 401
-            made = await client.post(f"{url}/connectors", json={"name": name, "config": SOURCE}, auth=ALICE)
-            assert made.status_code == 201, made.text
+            result = await client.post(f"{url}/connectors", json={"name": name, "config": SOURCE}, auth=ALICE)
+            assert result.status_code == 201, result.text
         for url in urls:
             assert (await client.get(f"{url}/connectors", auth=ALICE)).json() == ["secure-0", "secure-1"]
             assert (await client.get(f"{url}/metrics")).status_code == 401
@@ -175,8 +175,8 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
         assert served.of("keelman_worker_joined") == served.of("keelman_worker_leader") == 1
 
         lines = (await worker.ask("GET", "/connectors/fails/logs")).json()
-        assert any(one["event"] == "task_failed" and one["task"] == 0 for one in lines), lines
-        assert all(one["connector"] == "fails" for one in lines)
+        assert any(line["event"] == "task_failed" and line["task"] == 0 for line in lines), lines
+        assert all(line["connector"] == "fails" for line in lines)
         assert len((await worker.ask("GET", "/connectors/fails/logs?lines=1")).json()) == 1
         for lines in ("none", "0", "201", "9" * 400):
             assert (await worker.ask("GET", f"/connectors/copies/logs?lines={lines}")).status_code == 400

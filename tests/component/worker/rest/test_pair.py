@@ -34,53 +34,53 @@ Pair = tuple[WorkerProcess, WorkerProcess, LinkSide]
 async def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
     """Two workers of a group, each with a place in it."""
     async with link_side() as (side, address):
-        one, two = (
+        item, two = (
             WorkerProcess(tmp_path_factory.mktemp("worker"), bootstrap, GROUP, address, flags=("--log-json", "true"))
             for _ in range(2)
         )
-        async with workers(one, two):
-            yield one, two, side
+        async with workers(item, two):
+            yield item, two, side
 
 
 async def rows(bootstrap: str, topic: str) -> dict[bytes, bytes | None]:
     """The newest value of each key."""
-    found = await read_topic({"bootstrap.servers": bootstrap}, topic, client_id="rows", seconds=60)
-    return {row.key: row.value for row in found}
+    actual_topic = await read_topic({"bootstrap.servers": bootstrap}, topic, client_id="rows", seconds=60)
+    return {row.key: row.value for row in actual_topic}
 
 
 async def test_what_one_was_told_the_other_knows(pair: Pair) -> None:
-    one, two, _ = pair
+    item, two, _ = pair
     async with httpx.AsyncClient(timeout=60, trust_env=False) as client:  # connections stay: no time to catch up in
 
         async def ask(worker: WorkerProcess, method: str, path: str, body: Any = None) -> httpx.Response:
             return await client.request(method, f"http://{worker.id}{path}", json=body)
 
         for n in range(10):
-            for first, second in ((one, two), (two, one)):
+            for first, second in ((item, two), (two, item)):
                 name = f"both-{n}"
-                made = await ask(first, "PUT", f"/connectors/{name}/config", {**SOURCE, "at": first.id})
-                assert made.status_code in (200, 201), made.text
+                result = await ask(first, "PUT", f"/connectors/{name}/config", {**SOURCE, "at": first.id})
+                assert result.status_code in (200, 201), result.text
                 assert (await ask(second, "GET", f"/connectors/{name}/config")).json()["at"] == first.id
                 assert name in (await ask(second, "GET", "/connectors?expand=info")).json()
             assert (await ask(two, "GET", f"/connectors/{name}/status")).status_code == 200, "it is waited for"
-            assert (await ask(one, "DELETE", f"/connectors/{name}")).status_code == 204
+            assert (await ask(item, "DELETE", f"/connectors/{name}")).status_code == 204
             assert (await ask(two, "GET", f"/connectors/{name}")).status_code == 404
             assert name not in (await ask(two, "GET", "/connectors")).json()
 
 
 async def test_a_change_may_name_what_it_changes(pair: Pair) -> None:
-    one, two, _ = pair
-    await one.ask("PUT", "/connectors/tagged/config", SOURCE)
+    item, two, _ = pair
+    await item.ask("PUT", "/connectors/tagged/config", SOURCE)
     tag = (await two.ask("GET", "/connectors/tagged/config")).headers["etag"]
-    assert tag == (await one.ask("GET", "/connectors/tagged/config")).headers["etag"]
+    assert tag == (await item.ask("GET", "/connectors/tagged/config")).headers["etag"]
     match = {"If-Match": tag}
-    for worker, status in ((two, 200), (one, 412)):
+    for worker, status in ((two, 200), (item, 412)):
         answer = await worker.ask("PUT", "/connectors/tagged/config", {**SOURCE, "batch.size": 5}, headers=match)
         assert answer.status_code == status, answer.text
     assert (await two.ask("PATCH", "/connectors/tagged/config", {"a": "b"}, headers=match)).status_code == 412
-    assert (await one.ask("GET", "/connectors/tagged/config")).json()["batch.size"] == "5"
+    assert (await item.ask("GET", "/connectors/tagged/config")).json()["batch.size"] == "5"
     now = (await two.ask("GET", "/connectors/tagged")).headers["etag"]
-    for worker, tagged, status in ((two, tag, 412), (one, now, 204)):
+    for worker, tagged, status in ((two, tag, 412), (item, now, 204)):
         answer = await worker.ask("DELETE", "/connectors/tagged", headers={"If-Match": tagged})
         assert answer.status_code == status, answer.text
 
@@ -93,33 +93,33 @@ async def test_a_repeated_create_gets_what_the_first_one_made(pair: Pair) -> Non
         assert (answer.status_code, answer.json()["name"]) == (201, "again"), answer.text
         uids.add(answer.headers["keelman-uid"])
     assert len(uids) == 1
-    one, two, _ = pair
+    item, two, _ = pair
     for worker, method, path, change in (
-        (one, "PUT", "/connectors/again/config", {**SOURCE, "batch.size": "1"}),
+        (item, "PUT", "/connectors/again/config", {**SOURCE, "batch.size": "1"}),
         (two, "PATCH", "/connectors/again/config", {"batch.size": "2"}),
         (two, "GET", "/connectors/again", None),
-        (one, "GET", "/connectors/again/config", None),
+        (item, "GET", "/connectors/again/config", None),
         (two, "POST", "/connectors", new),
     ):
         answer = await worker.ask(method, path, change, headers=ids if method == "POST" else {})
         assert {answer.headers["keelman-uid"]} == uids, answer.text
     assert answer.json()["config"]["batch.size"] == "2", "as it is now"
-    for worker in (one, two):
+    for worker in (item, two):
         assert (await worker.ask("POST", "/connectors", new)).status_code == 409, "without an id"
         assert (await worker.ask("POST", "/connectors", new, headers={"keelman-request-id": "r-2"})).status_code == 409
         refused = await worker.ask("POST", "/connectors", new, headers={"keelman-request-id": "r" * 129})
         assert (refused.status_code, "keelman-request-id" in refused.text) == (400, True)
-    assert (await one.ask("DELETE", "/connectors/again")).status_code == 204
+    assert (await item.ask("DELETE", "/connectors/again")).status_code == 204
     answer = await two.ask("POST", "/connectors", new, headers=ids)
     assert answer.status_code == 201
     assert answer.headers["keelman-uid"] not in uids, "another one of its name"
-    assert (await one.ask("DELETE", "/connectors/again")).status_code == 204
+    assert (await item.ask("DELETE", "/connectors/again")).status_code == 204
 
 
 async def test_whatever_is_repeated_with_its_id_is_done_once(pair: Pair) -> None:
-    one, two, _ = pair
+    item, two, _ = pair
     path = "/connectors/once"
-    await one.ask("PUT", f"{path}/config", SOURCE)
+    await item.ask("PUT", f"{path}/config", SOURCE)
     tag = {"If-Match": (await two.ask("GET", path)).headers["etag"]}
     for method, to, body, status in (
         ("PUT", "/config", {**SOURCE, "batch.size": "5"}, 200),
@@ -133,16 +133,16 @@ async def test_whatever_is_repeated_with_its_id_is_done_once(pair: Pair) -> None
         ids = {"keelman-request-id": f"{method}{to}"}
         old = await two.ask(method, path + to, body, headers={"If-Match": "no such tag"})
         assert old.status_code == 412, (method, to, old.text)
-        for worker in (two, one):
+        for worker in (two, item):
             answer = await worker.ask(method, path + to, body, headers={**ids, **tag})
             assert answer.status_code == status, (method, to, answer.text)
         if method != "DELETE":
             tag = {"If-Match": (await two.ask("GET", path)).headers["etag"]}
-    assert (await one.ask("DELETE", path)).status_code == 404, "another request"
-    await one.ask("PUT", f"{path}/config", SOURCE)
-    assert (await one.ask("DELETE", path, headers={"keelman-request-id": "DELETE"})).status_code == 204
-    assert (await one.ask("GET", path)).status_code == 200, "the one that it has deleted is another"
-    assert (await one.ask("DELETE", path)).status_code == 204
+    assert (await item.ask("DELETE", path)).status_code == 404, "another request"
+    await item.ask("PUT", f"{path}/config", SOURCE)
+    assert (await item.ask("DELETE", path, headers={"keelman-request-id": "DELETE"})).status_code == 204
+    assert (await item.ask("GET", path)).status_code == 200, "the one that it has deleted is another"
+    assert (await item.ask("DELETE", path)).status_code == 204
 
 
 async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -> None:
@@ -176,33 +176,33 @@ async def uses(worker: WorkerProcess, connector: str, topics: list[str]) -> bool
 
 
 async def test_levels_of_all_workers(pair: Pair) -> None:
-    one, two, _ = pair
+    item, two, _ = pair
     name = "org.apache.kafka.connect.runtime"
-    changed = await one.ask("PUT", f"/admin/loggers/{name}", {"level": "ERROR"})
+    changed = await item.ask("PUT", f"/admin/loggers/{name}", {"level": "ERROR"})
     assert (changed.status_code, changed.json()) == (200, [name])
     assert (await two.ask("GET", f"/admin/loggers/{name}")).status_code == 404, "one's own"
     assert (await two.ask("PUT", f"/admin/loggers/{name}?scope=cluster", {"level": "debug"})).status_code == 204
-    for worker in (one, two):
+    for worker in (item, two):
         await eventually(partial(is_at, worker, name, "DEBUG"))
         assert "root" in (await worker.ask("GET", "/admin/loggers")).json()
     # What is logged follows: nothing of the runtime below ERROR, then all of it again.
-    await one.ask("PUT", f"/admin/loggers/{name}", {"level": "ERROR"})
-    before = one.output
-    await one.ask("PUT", "/connectors/quiet/config", {**SOURCE, "file": "/nowhere/quiet"})
-    await one.reaches("quiet", "RUNNING", "RUNNING")
-    assert not [line for line in one.output[len(before) :].splitlines() if '"level":"info"' in line.replace(" ", "")]
-    await one.ask("PUT", f"/admin/loggers/{name}", {"level": "INFO"})
-    await eventually(lambda: "log_level_set" in one.output[len(before) :])
-    assert (await one.ask("DELETE", "/connectors/quiet")).status_code == 204
+    await item.ask("PUT", f"/admin/loggers/{name}", {"level": "ERROR"})
+    before = item.output
+    await item.ask("PUT", "/connectors/quiet/config", {**SOURCE, "file": "/nowhere/quiet"})
+    await item.reaches("quiet", "RUNNING", "RUNNING")
+    assert not [line for line in item.output[len(before) :].splitlines() if '"level":"info"' in line.replace(" ", "")]
+    await item.ask("PUT", f"/admin/loggers/{name}", {"level": "INFO"})
+    await eventually(lambda: "log_level_set" in item.output[len(before) :])
+    assert (await item.ask("DELETE", "/connectors/quiet")).status_code == 204
 
 
 async def test_topics_in_use_are_told_by_every_worker(pair: Pair, bootstrap: str) -> None:
-    one, two, side = pair
-    await one.ask("PUT", "/connectors/user/config", SOURCE)
+    item, two, side = pair
+    await item.ask("PUT", "/connectors/user/config", SOURCE)
     (run,) = await eventually(lambda: side.of("user"), seconds=60)
 
     async def told(*topics: str) -> None:
-        for worker in (one, two):
+        for worker in (item, two):
             await eventually(partial(uses, worker, "user", [*topics]), what=f"{worker.id} tells {topics}")
 
     side.copies(run, topics=["b", "a"], progress=CopyProgress(records=1))
@@ -234,7 +234,7 @@ async def produce(bootstrap: str, topic: str, *records: tuple[bytes, bytes]) -> 
 
 
 async def test_offsets_in_both_topics_under_the_keys_that_are_there(pair: Pair, bootstrap: str) -> None:
-    one, two, _ = pair
+    item, two, _ = pair
     own, workers_topic = "rest-pair-own", f"{GROUP}-offsets"
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="rest") as admin:
         await admin.create_topics([NewTopic(own, 2, 1, topic_configs={"cleanup.policy": "compact"})])
@@ -242,12 +242,12 @@ async def test_offsets_in_both_topics_under_the_keys_that_are_there(pair: Pair, 
     odd = b'["owner", {"z": 1, "filename": "/nowhere/in"}]'
     await produce(bootstrap, workers_topic, (odd, b'{"position":1}'))
     await produce(bootstrap, own, (odd, b'{"position":2}'))
-    await one.ask("PUT", "/connectors/owner/config", {**SOURCE, "offsets.storage.topic": own})
-    await one.reaches("owner", "RUNNING", "RUNNING")
+    await item.ask("PUT", "/connectors/owner/config", {**SOURCE, "offsets.storage.topic": own})
+    await item.reaches("owner", "RUNNING", "RUNNING")
     path = "/connectors/owner/offsets"
 
     async def offsets(worker: WorkerProcess) -> Any:
-        return {one["offset"]["position"] for one in (await worker.ask("GET", path)).json()["offsets"]}
+        return {offset["offset"]["position"] for offset in (await worker.ask("GET", path)).json()["offsets"]}
 
     assert await offsets(two) == {2}, "the connector's own topic counts"
     partition = {"filename": "/nowhere/in", "z": 1}
@@ -258,48 +258,48 @@ async def test_offsets_in_both_topics_under_the_keys_that_are_there(pair: Pair, 
             {"partition": new, "offset": {"position": 3}},
         ]
     }
-    for worker in (one, two):
+    for worker in (item, two):
         assert (await worker.ask("PATCH", path, body)).status_code == 400, "it runs"
     assert (await two.ask("PUT", "/connectors/owner/stop")).status_code == 204
-    for worker in (one, two):
+    for worker in (item, two):
         answer = await worker.ask("PATCH", path, body)
         assert answer.status_code == 200, answer.text
         assert await offsets(worker) == {7, 3}
     fresh = b'["owner",{"filename":"/nowhere/new"}]'
     for topic in (own, workers_topic):
-        found = await rows(bootstrap, topic)
-        assert (found[odd], found[fresh]) == (b'{"position":7}', b'{"position":3}'), topic
-        assert len([key for key in found if b'"owner"' in key]) == 2, "no second key for a partition"
+        actual_rows = await rows(bootstrap, topic)
+        assert (actual_rows[odd], actual_rows[fresh]) == (b'{"position":7}', b'{"position":3}'), topic
+        assert len([key for key in actual_rows if b'"owner"' in key]) == 2, "no second key for a partition"
     assert (await two.ask("DELETE", path)).status_code == 200
     for topic in (own, workers_topic):
-        found = await rows(bootstrap, topic)
-        assert (found[odd], found[fresh]) == (None, None), topic
-    assert (await one.ask("DELETE", "/connectors/owner")).status_code == 204
+        actual_rows = await rows(bootstrap, topic)
+        assert (actual_rows[odd], actual_rows[fresh]) == (None, None), topic
+    assert (await item.ask("DELETE", "/connectors/owner")).status_code == 204
 
 
 async def test_no_offsets_are_written_once_somebody_resumed(pair: Pair, bootstrap: str) -> None:
-    one, two, _ = pair
-    await one.ask("POST", "/connectors", {"name": "late", "config": SOURCE, "initial_state": "STOPPED"})
-    await one.reaches("late", "STOPPED")
+    item, two, _ = pair
+    await item.ask("POST", "/connectors", {"name": "late", "config": SOURCE, "initial_state": "STOPPED"})
+    await item.reaches("late", "STOPPED")
     body = {"offsets": [{"partition": {"filename": "/nowhere/in"}, "offset": {"position": 7}}]}
     answers: list[httpx.Response] = []
     assert (await two.ask("PUT", "/connectors/late/resume")).status_code == 202
-    for worker in (one, two):
+    for worker in (item, two):
         answers.append(await worker.ask("PATCH", "/connectors/late/offsets", body))
         answers.append(await worker.ask("DELETE", "/connectors/late/offsets"))
     assert [answer.status_code for answer in answers] == [400] * 4
-    await one.ask("POST", "/connectors", {"name": "rests", "config": SOURCE, "initial_state": "PAUSED"})
-    await one.reaches("rests", "PAUSED")
+    await item.ask("POST", "/connectors", {"name": "rests", "config": SOURCE, "initial_state": "PAUSED"})
+    await item.reaches("rests", "PAUSED")
     assert (await two.ask("PATCH", "/connectors/rests/offsets", body)).status_code == 400, "paused is not stopped"
     assert (await two.ask("DELETE", "/connectors/rests")).status_code == 204
     assert b'["late",{"filename":"/nowhere/in"}]' not in await rows(bootstrap, f"{GROUP}-offsets")
-    assert (await one.ask("DELETE", "/connectors/late")).status_code == 204
+    assert (await item.ask("DELETE", "/connectors/late")).status_code == 204
 
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b c", "50%", "\N{ROCKET}"])
 async def test_every_name_is_reached_through_every_worker(pair: Pair, name: str) -> None:
     """As it stands in the path: dots are not resolved on the way to the leader."""
-    one, two, _ = pair
+    item, two, _ = pair
     path = f"/connectors/{quote(name, safe='')}"
 
     async def ask(worker: WorkerProcess, method: str, rest: str = "") -> int:
@@ -307,32 +307,32 @@ async def test_every_name_is_reached_through_every_worker(pair: Pair, name: str)
         async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
             return (await client.request(method, f"http://{worker.id}/", extensions=target)).status_code
 
-    for worker in (one, two):
-        made = await worker.ask("POST", "/connectors", {"name": name, "config": SOURCE})
-        assert made.status_code == 201, made.text
-        asked = [("GET", "", 200), ("PUT", "/stop", 204), ("GET", "/offsets", 200), ("DELETE", "", 204)]
-        for method, rest, status in asked:
+    for worker in (item, two):
+        result = await worker.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+        assert result.status_code == 201, result.text
+        requests = [("GET", "", 200), ("PUT", "/stop", 204), ("GET", "/offsets", 200), ("DELETE", "", 204)]
+        for method, rest, status in requests:
             assert await ask(worker, method, rest) == status, (method, rest)
 
 
 async def test_what_came_too_late_is_not_done(pair: Pair) -> None:
-    one, two, _ = pair
-    for worker in (one, two):
+    item, two, _ = pair
+    for worker in (item, two):
         answer = await worker.ask("PUT", "/connectors/too-late/config", SOURCE, headers={"X-Keelman-Seconds": "0"})
         assert (answer.status_code, answer.json()["message"]) == (500, "Request timed out")
-    assert "too-late" not in (await one.ask("GET", "/connectors")).json()
+    assert "too-late" not in (await item.ask("GET", "/connectors")).json()
 
 
 async def test_tasks_are_configured_by_who_has_the_groups_key(pair: Pair, bootstrap: str) -> None:
-    one, two, _ = pair
+    item, two, _ = pair
     key = json.loads((await rows(bootstrap, f"{GROUP}-configs"))[b"session-key"] or b"")["key"]
     body = b'[{"a":"b"}]'
     signature = base64.b64encode(hmac.new(base64.b64decode(key), body, hashlib.sha256).digest()).decode()
-    await one.ask("POST", "/connectors", {"name": "given", "config": SOURCE, "initial_state": "STOPPED"})
-    for worker in (one, two):
+    await item.ask("POST", "/connectors", {"name": "given", "config": SOURCE, "initial_state": "STOPPED"})
+    for worker in (item, two):
         for name, status in (("given", 204), ("nobody", 404)):
             headers = {AUTHORIZATION: signature, ALGORITHM: "HmacSHA256"}
             answer = await worker.ask("POST", f"/connectors/{name}/tasks", content=body, headers=headers)
             assert answer.status_code == status, answer.text
         assert (await worker.ask("GET", "/connectors/given/tasks")).json()[0]["config"] == {"a": "b"}
-    assert (await one.ask("DELETE", "/connectors/given")).status_code == 204
+    assert (await item.ask("DELETE", "/connectors/given")).status_code == 204

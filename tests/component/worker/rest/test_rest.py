@@ -135,11 +135,11 @@ async def test_answers_are_connects(section: str, bootstrap: str, link: tuple[Li
         player = Player(f"http://{worker.id}", bootstrap, hidden | {root["kafka_cluster_id"]: "{cluster}"})
         try:
             for stored in recorded["steps"]:
-                name, wanted = stored["name"], stored.get("answer")
+                name, expected_stored = stored["name"], stored.get("answer")
                 got = await player.play(client, step_of(stored))
-                if rest_of(got, IGNORED.get(name)) != rest_of(wanted, IGNORED.get(name)):
-                    wrong.append(f"{name}\n  Connect: {wanted}\n  ours:    {got}")
-                if name in IGNORED and got == wanted:
+                if rest_of(got, IGNORED.get(name)) != rest_of(expected_stored, IGNORED.get(name)):
+                    wrong.append(f"{name}\n  Connect: {expected_stored}\n  ours:    {got}")
+                if name in IGNORED and got == expected_stored:
                     equal_after_all.add(name)
         finally:
             await player.close()

@@ -25,8 +25,8 @@ async def test_states_are_connects(bootstrap: str, spark: SparkService, tmp_path
             answer = await worker.ask(method, path, body)
             return answer.status_code, answer.json() if answer.content else None
 
-        for one in recorded:
-            name, method, what = one["step"]
-            played = await play(ask, (name, method, what), wanted=one["states"])
-            assert played == one
+        for entry in recorded:
+            name, method, what = entry["step"]
+            played = await play(ask, (name, method, what), wanted=entry["states"])
+            assert played == entry
         assert await worker.end() == 0

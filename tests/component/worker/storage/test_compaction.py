@@ -56,7 +56,7 @@ async def compacted(bootstrap: str, topic: str) -> None:
 
     async def there() -> bool:
         await produce(bootstrap, topic, (b"logger-cluster-nobody", b'{"level":"INFO"}'))
-        keys = [one.key() for one in await asyncio.to_thread(messages, bootstrap, topic)]
+        keys = [message.key() for message in await asyncio.to_thread(messages, bootstrap, topic)]
         keys = [key for key in keys if key != b"logger-cluster-nobody"]
         return len(keys) == len(set(keys))
 
@@ -72,11 +72,11 @@ async def seen(worker: WorkerProcess) -> dict[str, Any]:
     answer = (await worker.ask("GET", "/connectors?expand=info&expand=status")).json()
     return {
         name: {
-            "info": one["info"],
-            "states": [one["status"]["connector"]["state"], *(task["state"] for task in one["status"]["tasks"])],
+            "info": value["info"],
+            "states": [value["status"]["connector"]["state"], *(task["state"] for task in value["status"]["tasks"])],
             "tasks": (await worker.ask("GET", f"/connectors/{name}/tasks")).json(),
         }
-        for name, one in answer.items()
+        for name, value in answer.items()
     }
 
 
@@ -84,22 +84,22 @@ async def agree(*processes: WorkerProcess) -> dict[str, Any]:
     """Waits until all of them tell the same."""
 
     async def same() -> dict[str, Any] | None:
-        first, *others = [await seen(one) for one in processes]
-        return first if all(one == first for one in others) else None
+        first, *others = [await seen(process) for process in processes]
+        return first if all(other == first for other in others) else None
 
-    found = await eventually(same, seconds=SECONDS)
-    assert found is not None
-    return found
+    actual_agree = await eventually(same, seconds=SECONDS)
+    assert actual_agree is not None
+    return actual_agree
 
 
 async def test_who_starts_on_compacted_topics_knows_the_tasks_of_all_connectors(
     eager: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
-    first, second = (WorkerProcess(tmp_path / one, eager, name, link[1], EAGER) for one in "ab")
+    first, second = (WorkerProcess(tmp_path / item, eager, name, link[1], EAGER) for item in "ab")
     async with workers(first, second):
-        for one in ("same", "paused", "refused", "same-1"):
-            assert (await first.ask("PUT", f"/connectors/{one}/config", SOURCE)).status_code == 201
-            await first.reaches(one, "RUNNING", "RUNNING", "RUNNING", "RUNNING", seconds=SECONDS)
+        for item in ("same", "paused", "refused", "same-1"):
+            assert (await first.ask("PUT", f"/connectors/{item}/config", SOURCE)).status_code == 201
+            await first.reaches(item, "RUNNING", "RUNNING", "RUNNING", "RUNNING", seconds=SECONDS)
         # What Connect too does when it is told the same again: the connector's record is behind its commit then.
         assert (await second.ask("PUT", "/connectors/same/config", SOURCE)).status_code == 200
         assert (await second.ask("PUT", "/connectors/paused/pause")).status_code == 202
@@ -112,7 +112,7 @@ async def test_who_starts_on_compacted_topics_knows_the_tasks_of_all_connectors(
         async def at_rest() -> dict[str, Any] | None:
             """What both tell, once nothing is on its way any more: `same` may be starting again."""
             told = await agree(first, second)
-            states = {one: told[one]["states"] for one in told}
+            states = {item: told[item]["states"] for item in told}
             run = ["RUNNING"] * 3
             rest = {"same": ["RUNNING", *run], "paused": ["PAUSED"] * 4, "refused": ["FAILED", *run]}
             return told if states == {**rest, "same-1": ["RUNNING", *run]} else None
@@ -127,18 +127,18 @@ async def test_who_starts_on_compacted_topics_knows_the_tasks_of_all_connectors(
             return await agree(first, second) == before
 
         await eventually(as_before, seconds=SECONDS)
-        assert {one: len(told["tasks"]) for one, told in before.items()} == dict.fromkeys(before, 3)
+        assert {name: len(told["tasks"]) for name, told in before.items()} == dict.fromkeys(before, 3)
 
 
 async def test_records_that_mean_nothing_are_told_and_change_nothing(
     eager: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
-    one = WorkerProcess(tmp_path, eager, name, link[1], EAGER)
-    async with workers(one):
+    worker_process = WorkerProcess(tmp_path, eager, name, link[1], EAGER)
+    async with workers(worker_process):
         for connector in ("x", "x-1"):
-            assert (await one.ask("PUT", f"/connectors/{connector}/config", SOURCE)).status_code == 201
-            await one.reaches(connector, "RUNNING", "RUNNING", "RUNNING", "RUNNING", seconds=SECONDS)
-        before = await seen(one)
+            assert (await worker_process.ask("PUT", f"/connectors/{connector}/config", SOURCE)).status_code == 201
+            await worker_process.reaches(connector, "RUNNING", "RUNNING", "RUNNING", "RUNNING", seconds=SECONDS)
+        before = await seen(worker_process)
         ghosts = ((b"task-ghost-0", b'{"properties":{}}'), (b"commit-ghost", b'{"tasks":1}'))
         configs = ((b"connector-x", b"nope"), (b"connector-\xff", b"{}"), (b"commit-x", b'{"tasks":9}'), *ghosts)
         statuses = (("status-task-x-\u00b2".encode(), b"{}"), (b"status-connector-x", b'{"state":"DANCING"}'))
@@ -147,20 +147,20 @@ async def test_records_that_mean_nothing_are_told_and_change_nothing(
         await produce(eager, f"{name}-configs", *configs, *configs)
 
         async def as_before() -> bool:
-            return await seen(one) == before and "leftovers_deleted" in one.output
+            return await seen(worker_process) == before and "leftovers_deleted" in worker_process.output
 
         def passed_over() -> list[str]:
-            return [line for line in one.output.splitlines() if "record_passed_over" in line]
+            return [line for line in worker_process.output.splitlines() if "record_passed_over" in line]
 
         await eventually(as_before, seconds=SECONDS)
-        assert (await one.ask("GET", "/connectors/x/offsets")).json() == {"offsets": []}
+        assert (await worker_process.ask("GET", "/connectors/x/offsets")).json() == {"offsets": []}
         await eventually(lambda: len(passed_over()) >= 7, seconds=SECONDS, what="all three topics are read")
         await compacted(eager, f"{name}-configs")
         told = passed_over()
         assert len(told) == len(set(told)) == 7, told
         assert any("connector-x" in line and "its value is no JSON object" in line for line in told)
-        assert await one.end() == 0
-        await one.start()
+        assert await worker_process.end() == 0
+        await worker_process.start()
         await eventually(as_before, seconds=SECONDS)
 
         async def no_ghost() -> bool:

@@ -31,13 +31,13 @@ SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic":
 
 def keep_out(broker: SecureBroker, *rules: tuple[ResourceType, str, AclOperation]) -> None:
     """Denies USER each of these; all else stays allowed."""
-    made = []
+    results = []
     for resource, name, operation in rules:
         for what, permission in ((operation, AclPermissionType.DENY), (AclOperation.ALL, AclPermissionType.ALLOW)):
             pattern = ResourcePatternType.LITERAL
-            made.append(AclBinding(resource, name, pattern, f"User:{USER}", "*", what, permission))
+            results.append(AclBinding(resource, name, pattern, f"User:{USER}", "*", what, permission))
     admin = AdminClient({"bootstrap.servers": broker.at("PLAINTEXT")})
-    for answer in admin.create_acls(made).values():
+    for answer in admin.create_acls(results).values():
         answer.result(30)
 
 
@@ -45,8 +45,8 @@ def make_topics(broker: SecureBroker, group: str) -> None:
     """The three of a group, as its worker would."""
     admin = AdminClient({"bootstrap.servers": broker.at("PLAINTEXT")})
     counts = {"configs": 1, "offsets": 3, "status": 2}
-    wanted = [NewTopic(f"{group}-{kind}", n, 1, config={"cleanup.policy": "compact"}) for kind, n in counts.items()]
-    for answer in admin.create_topics(wanted).values():
+    new_topics = [NewTopic(f"{group}-{kind}", n, 1, config={"cleanup.policy": "compact"}) for kind, n in counts.items()]
+    for answer in admin.create_topics(new_topics).values():
         answer.result(30)
 
 
@@ -80,7 +80,7 @@ async def test_a_topic_that_it_may_not_use_is_named_and_ends_it(
     finally:
         if worker.child is not None and worker.child.returncode is None:
             worker.child.kill()
-    (line,) = [one for one in worker.output.splitlines() if one.startswith("keelman worker: ")]
+    (line,) = [line for line in worker.output.splitlines() if line.startswith("keelman worker: ")]
     place = rf"{re.escape(str(tmp_path / 'worker.properties'))}, line \d+: "
     assert re.sub(place, "", line).startswith(f"keelman worker: {told.format(topic=topic)}")
 

@@ -35,10 +35,10 @@ def plain(value: str) -> str:
         value = re.sub(r',"keelman\.uid":"[-0-9a-f]{36}"\}$', "}", value)
         # Each of them as it stands in the text, escapes and all.
         inner = value.removeprefix('{"properties":{').removesuffix("}}")
-        found = [
+        inners = [
             inner[inner.index(key) :] for key in (f"{json.dumps(k, ensure_ascii=False)}:" for k in data["properties"])
         ]
-        starts = sorted((inner.index(text) for text in found), reverse=True)
+        starts = sorted((inner.index(text) for text in inners), reverse=True)
         members, end = [], len(inner)
         for start in starts:
             members.append(inner[start:end].rstrip(","))
@@ -64,25 +64,25 @@ def as_connect(rows: list[tuple[int, str, str | None]]) -> list[tuple[int, str, 
 def moves(rows: list[list[Any]]) -> list[tuple[int, str, Any]]:
     """Each change of an offset. Ours writes an offset again after a fence, so that the last record of every key is a
     committed one, and beside it by what the file is known again."""
-    found: list[tuple[int, str, Any]] = []
+    actual_moves: list[tuple[int, str, Any]] = []
     for partition, key, value in rows:
         data = value and {k: v for k, v in json.loads(value).items() if k != "mark"}
-        if not found or found[-1] != (partition, key, data):
-            found.append((partition, key, data))
-    return found
+        if not actual_moves or actual_moves[-1] != (partition, key, data):
+            actual_moves.append((partition, key, data))
+    return actual_moves
 
 
 def last_of_each(rows: list[list[Any]]) -> dict[tuple[int, str], Any]:
     """Partition and key to the newest record; a status without what is another each time."""
-    found: dict[tuple[int, str], Any] = {}
+    answer: dict[tuple[int, str], Any] = {}
     for partition, key, value in rows:
         data = value and json.loads(value)
         if data and "topic" in data:
             data["topic"]["discoverTimestamp"] = data["topic"]["task"] = 0
         elif data:
             data |= {"worker_id": "", "generation": 0, "version": ""}
-        found[partition, key] = data and json.dumps(data)
-    return found
+        answer[partition, key] = data and json.dumps(data)
+    return answer
 
 
 async def test_what_it_writes_is_what_connect_writes(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ async def test_a_restart_is_shown_and_a_level_is_written_as_the_client_spells_it
 
         level = {"level": "Warn"}
         assert (await worker.ask("PUT", "/admin/loggers/org.acme?scope=cluster", level)).status_code == 204
-        found = [row.value for row in await records("configs") if row.key == b"logger-cluster-org.acme"]
-        assert found == [b'{"level":"Warn"}']
+        values = [row.value for row in await records("configs") if row.key == b"logger-cluster-org.acme"]
+        assert values == [b'{"level":"Warn"}']
         assert (await worker.ask("GET", "/admin/loggers/org.acme")).json()["level"] == "WARN"
         assert await worker.end() == 0

@@ -58,20 +58,20 @@ async def test_lines_about_connectors_of_one_name_are_told_apart(
 ) -> None:
     """Of two worker clusters that one Spark service serves: in its log are its own lines and those of the slots."""
     groups = ("lines-a", "lines-b")
-    made = [WorkerProcess(tmp_path / group, bootstrap, group, spark.address) for group in groups]
+    worker_processes = [WorkerProcess(tmp_path / group, bootstrap, group, spark.address) for group in groups]
 
     def lines(group: str) -> str:
         return ConnectorLines("lines", group).kept(spark.log.read_bytes().splitlines(keepends=True)).decode()
 
-    async with workers(*made):
-        for worker in made:
+    async with workers(*worker_processes):
+        for worker in worker_processes:
             missing = str(tmp_path / f"{worker.group}-missing")
             config = {"connector.class": "FileStreamSource", "file": missing, "topic": worker.group}
             await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
         for group, other in (groups, groups[::-1]):
             await eventually(lambda g=group: "file_missing" in lines(g), seconds=60, what="the slot tells of the file")
             assert f"{other}-missing" not in lines(group)
-        await made[0].ask("DELETE", "/connectors/lines")
+        await worker_processes[0].ask("DELETE", "/connectors/lines")
         await eventually(lambda: "copy_run_ended" in lines(groups[0]), seconds=60, what="the service tells of the end")
         assert "copy_run_ended" not in lines(groups[1])
 

@@ -41,14 +41,14 @@ def created(config: dict[str, str]) -> dict[str, Any]:
     return {"name": config["name"], "config": {k: v for k, v in config.items() if k not in (PARTITIONS, "name")}}
 
 
-async def copied(bootstrap: str, topic: str, wanted: Counter[int]) -> None:
+async def copied(bootstrap: str, topic: str, counter: Counter[int]) -> None:
     """Waits until each of these numbers was copied so often, and no other."""
-    found = await asyncio.to_thread(numbers, bootstrap, topic)
+    actual_numbers = await asyncio.to_thread(numbers, bootstrap, topic)
     deadline = asyncio.get_running_loop().time() + 180
-    while found.total() < wanted.total() and asyncio.get_running_loop().time() < deadline:
+    while actual_numbers.total() < counter.total() and asyncio.get_running_loop().time() < deadline:
         await asyncio.sleep(0.2)
-        found = await asyncio.to_thread(numbers, bootstrap, topic)
-    assert found == wanted
+        actual_numbers = await asyncio.to_thread(numbers, bootstrap, topic)
+    assert actual_numbers == counter
 
 
 def put(server: CouchbaseServer, numbers_: range, **how: Any) -> None:
@@ -107,7 +107,7 @@ async def test_the_bodies_of_2016_as_they_were_printed(bootstrap: str, spark: Sp
             await asyncio.to_thread(server.put, "two", {"n": 2})
             await eventually(lambda: len(messages(bootstrap, topic)) == 2, seconds=120, what="the second document")
             assert await worker.end() == 0
-    assert [message.value() for message in sorted(messages(bootstrap, topic), key=lambda one: str(one.key()))] == [
+    assert [message.value() for message in sorted(messages(bootstrap, topic), key=lambda value: str(value.key()))] == [
         b'Struct{bucket=PMCONCURRENCY,document=one,body={"n": 1}}',
         b'Struct{bucket=PMCONCURRENCY,document=two,body={"n": 2}}',
     ]
@@ -142,8 +142,8 @@ async def test_idle_tasks_leave_their_slots_and_come_back(
                 ),
                 start=1,
             ):
-                wanted = Counter(range(50 * round_))
-                await copied(bootstrap, name, wanted)
+                counter = Counter(range(50 * round_))
+                await copied(bootstrap, name, counter)
                 await eventually(parked, seconds=120, what=f"both tasks are parked, {round_}")
                 await worker.reaches(name, *["RUNNING"] * 3)
                 await asyncio.to_thread(fault)
@@ -175,8 +175,8 @@ async def test_a_rollback_is_counted(bootstrap: str, spark: SparkService, tmp_pa
             async def counted() -> bool:
                 text = (await worker.ask("GET", "/metrics")).text
                 labels = f'{{connector="{name}",task="0"}}'
-                wanted = {f"keelman_task_rollbacks_total{labels} 1", f"keelman_task_taken_back_total{labels} 4"}
-                return wanted <= set(text.splitlines())
+                expected = {f"keelman_task_rollbacks_total{labels} 1", f"keelman_task_taken_back_total{labels} 4"}
+                return expected <= set(text.splitlines())
 
             await eventually(counted, seconds=60, what="the rollback is counted")
             assert await worker.end() == 0
@@ -206,9 +206,9 @@ async def test_what_cannot_be_read_is_failed_at_once_with_a_line_that_names_it(
             async def lines(what: str) -> list[str]:
                 """Why it and its tasks are FAILED."""
                 status = (await worker.ask("GET", f"/connectors/{name}-{what}/status")).json()
-                return [one["trace"] for one in (status["connector"], *status["tasks"]) if one["state"] == "FAILED"]
+                return [task["trace"] for task in (status["connector"], *status["tasks"]) if task["state"] == "FAILED"]
 
             for what, (_, line) in wrong.items():
-                found = await eventually(partial(lines, what), seconds=60, what=f"{what} is FAILED")
-                assert line in found[0]
+                result = await eventually(partial(lines, what), seconds=60, what=f"{what} is FAILED")
+                assert line in result[0]
             assert await worker.end() == 0

@@ -44,12 +44,12 @@ class Bystander:
         try:
             last = time.monotonic()
             while True:
-                found = await consumer.getmany(timeout_ms=100)
+                answer = await consumer.getmany(timeout_ms=100)
                 now = time.monotonic()
-                self.records += sum(map(len, found.values()))
+                self.records += sum(map(len, answer.values()))
                 last = now if self.restarting else last
                 self.gap = max(self.gap, now - last)
-                last = now if found else last
+                last = now if answer else last
         finally:
             await consumer.stop()
 

@@ -21,8 +21,8 @@ SHOWN = ["id", "state", "version", "worker_id"]
 
 
 async def task_of(worker: WorkerProcess, name: str, task: int = 0) -> dict[str, Any]:
-    found: dict[str, Any] = (await worker.ask("GET", f"/connectors/{name}/tasks/{task}/status")).json()
-    return found
+    actual_task: dict[str, Any] = (await worker.ask("GET", f"/connectors/{name}/tasks/{task}/status")).json()
+    return actual_task
 
 
 async def another(side: LinkSide, name: str, before: Run | None = None) -> Run:
@@ -115,8 +115,8 @@ async def test_a_task_without_progress_is_stalled(bootstrap: str, link: tuple[Li
         async def stalled() -> dict[str, Any] | None:
             status = await task_of(worker, "src")
             assert status["state"] == "RUNNING", "one of Connect's states"
-            found: dict[str, Any] | None = status.get("keelman", {}).get("stalled")
-            return found
+            answer: dict[str, Any] | None = status.get("keelman", {}).get("stalled")
+            return answer
 
         await worker.reaches("src", "RUNNING", "RUNNING")
         assert await stalled() is None
@@ -153,8 +153,8 @@ async def test_only_what_changed_restarts(bootstrap: str, link: tuple[LinkSide, 
 
     def running() -> list[str]:
         """The uids of what copies: the mirror's two tasks, and the other connector's."""
-        found = [side.of("mirror", 0), side.of("mirror", 1), side.of("other")]
-        return [runs[0].ticket.run_uid for runs in found if len(runs) == 1]
+        results = [side.of("mirror", 0), side.of("mirror", 1), side.of("other")]
+        return [runs[0].ticket.run_uid for runs in results if len(runs) == 1]
 
     async def changed(config: dict[str, str], before: list[str], *same: bool) -> list[str]:
         """Writes the mirror's configuration; waits until it is in force and just these are the same as before."""
@@ -192,29 +192,29 @@ async def test_what_a_dead_worker_had_is_not_running(
 ) -> None:
     side, address = link
     delay = {"scheduled.rebalance.max.delay.ms": "10000"}
-    one, two = (  # with a member file, the farewell would be their agent's
+    item, two = (  # with a member file, the farewell would be their agent's
         WorkerProcess(
             tmp_path / n, bootstrap, "life-dead", address, delay, flags=("--member-file", str(tmp_path / f"{n}.json"))
         )
         for n in ("one", "two")
     )
-    async with workers(one, two):
+    async with workers(item, two):
         for name in ("a", "b"):
-            await one.ask("POST", "/connectors", {"name": name, "config": SOURCE})
-        await eventually(lambda: {r.worker for n in "ab" for r in side.of(n)} == {one.id, two.id}, seconds=60)
+            await item.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+        await eventually(lambda: {r.worker for n in "ab" for r in side.of(n)} == {item.id, two.id}, seconds=60)
         lost = next(n for n in "ab" if side.of(n)[0].worker == two.id)
-        await one.reaches(lost, "RUNNING", "RUNNING")
+        await item.reaches(lost, "RUNNING", "RUNNING")
         await two.end(signal.SIGKILL)
 
         async def unassigned() -> bool:
-            status = await task_of(one, lost)
+            status = await task_of(item, lost)
             gone = "its worker is gone" in status.get("trace", "")
             assert gone or status["state"] != "UNASSIGNED", "it came back before it was gone"
-            assert not gone or status["worker_id"] == one.id, (
+            assert not gone or status["worker_id"] == item.id, (
                 "the leader's word, over which the dead one's own may come"
             )
             return gone
 
         await eventually(unassigned, seconds=120, every=0.02, what="its status says that it runs nowhere")
-        await one.reaches(lost, "RUNNING", "RUNNING", seconds=60)
-        assert await one.end() == 0
+        await item.reaches(lost, "RUNNING", "RUNNING", seconds=60)
+        assert await item.end() == 0

@@ -54,9 +54,9 @@ class Wire:
     @staticmethod
     def of(operation: str, params: Mapping[str, Any]) -> Wire:
         """The request that the SDK makes of an operation's parameters."""
-        made = SERIALIZER.serialize_to_request(dict(params), MODEL.operation_model(operation))
-        body = orjson.loads(made["body"]) if made["body"] else None
-        return Wire(made["method"], made["url_path"], made["query_string"], body)
+        fields = SERIALIZER.serialize_to_request(dict(params), MODEL.operation_model(operation))
+        body = orjson.loads(fields["body"]) if fields["body"] else None
+        return Wire(fields["method"], fields["url_path"], fields["query_string"], body)
 
 
 class Raw:
@@ -137,18 +137,18 @@ async def bare_system(
     (port,) = free_ports(1)
     flags = {"home": str(folder), "port": str(port), "worker-ports": free_range(40), **of_state}
     state = Process("state", flags, folder / "state.log")
-    made = [
+    gateway_processes = [
         gateway_process(folder, f"gateway-{number}", state.address, roles=roles, **settings)
         for number, settings in enumerate(gateways or ({},))
     ]
     started: list[Process] = []
     try:
-        for process in (state, *(one for one, _ in made)):
+        for process in (state, *(item for item, _ in gateway_processes)):
             started.append(process)
             await process.start()
-        first = made[0][1]
+        first = gateway_processes[0][1]
         yield Bare(
-            state, tuple(endpoint for _, endpoint in made), sdk_client(first),
+            state, tuple(endpoint for _, endpoint in gateway_processes), sdk_client(first),
             sdk_client(first, OTHER_KEY, OTHER_SECRET),
         )  # fmt: skip
     finally:

@@ -41,9 +41,9 @@ class Case:
 
 def unknown_arn(kind: str, account: str | None = None) -> str:
     """A well-formed ARN of nothing."""
-    given = {} if account is None else {"account": account}
-    made = arn(kind, "none", unique=UNKNOWN_UUID, **given)
-    return f"{made}/{UNKNOWN_UUID}" if kind == "connector-operation" else made
+    value = {} if account is None else {"account": account}
+    new_arn = arn(kind, "none", unique=UNKNOWN_UUID, **value)
+    return f"{new_arn}/{UNKNOWN_UUID}" if kind == "connector-operation" else new_arn
 
 
 def legal(operation: str, there: Mapping[str, str]) -> dict[str, Any]:
@@ -75,14 +75,14 @@ def legal(operation: str, there: Mapping[str, str]) -> dict[str, Any]:
         "TagResource": {"tags": {"a": "b"}},
         "UntagResource": {"tagKeys": ["a"]},
     }  # fmt: skip
-    made = bodies.get(operation, {})
+    body = bodies.get(operation, {})
     shape = MODEL.operation_model(operation).input_shape
     for member in shape.members:
-        if member in arns and member not in made:
-            made[member] = arns[member]
+        if member in arns and member not in body:
+            body[member] = arns[member]
     if "currentVersion" in shape.members:
-        made["currentVersion"] = there.get("currentVersion", "K")
-    return made
+        body["currentVersion"] = there.get("currentVersion", "K")
+    return body
 
 
 def autoscaled() -> dict[str, Any]:
@@ -98,13 +98,13 @@ def autoscaled() -> dict[str, Any]:
 def bodies_of(operation: str) -> list[Case]:
     """What is wrong with each member of the operation's body, in turn."""
     shape = MODEL.operation_model(operation).input_shape
-    within = {name: one for name, one in shape.members.items() if "location" not in one.serialization}
-    found: list[Case] = []
-    for name, one in within.items():
-        found += _of_member(operation, (name,), one, required=name in shape.required_members)
+    within = {name: member for name, member in shape.members.items() if "location" not in member.serialization}
+    cases: list[Case] = []
+    for name, value in within.items():
+        cases += _of_member(operation, (name,), value, required=name in shape.required_members)
     if within:
-        found.append(Case(operation, "body", "no object", lambda wire: _with_body(wire, ["text"])))
-    return found
+        cases.append(Case(operation, "body", "no object", lambda wire: _with_body(wire, ["text"])))
+    return cases
 
 
 def _of_member(operation: str, path: tuple[str, ...], shape: Any, *, required: bool) -> Iterator[Case]:
@@ -119,17 +119,17 @@ def _of_member(operation: str, path: tuple[str, ...], shape: Any, *, required: b
     for what, value in _wrong(path[-1], shape):
         yield case(what, value)
     if shape.type_name == "structure":
-        for name, one in shape.members.items():
+        for name, item in shape.members.items():
             if path[-1] == "capacity" and name == "provisionedCapacity":
-                yield from _of_provisioned(operation, path, one)
+                yield from _of_provisioned(operation, path, item)
                 continue
-            yield from _of_member(operation, (*path, name), one, required=name in shape.required_members)
+            yield from _of_member(operation, (*path, name), item, required=name in shape.required_members)
     elif shape.type_name == "list" and shape.member.type_name == "structure":
-        (name, one), *_ = shape.member.members.items()
+        (name, item), *_ = shape.member.members.items()
         place = f"{member}[0]"
         yield case("item of another type", ["text"], named=place)
         yield case("item without its member", [{}], named=f"{place}.{name}")
-        for inner, kind in one.members.items():
+        for inner, kind in item.members.items():
             base = dict(plugins()[0]["customPlugin"])
             rest = {key: value for key, value in base.items() if key != inner}
             yield case("missing", [{name: rest}], named=f"{place}.{name}.{inner}")
@@ -152,13 +152,13 @@ def _of_provisioned(operation: str, path: tuple[str, ...], shape: Any) -> Iterat
     whole = ".".join((*path, "provisionedCapacity"))
     text = {"provisionedCapacity": "text"}
     yield Case(operation, whole, "another type", lambda wire: _with_body(wire, _set(wire.body, path, text)))
-    for name, one in shape.members.items():
+    for name, item in shape.members.items():
         member = ".".join((*path, "provisionedCapacity", name))
         rest = {key: value for key, value in base.items() if key != name}
-        for what, value in (("missing", rest), *((w, base | {name: v}) for w, v in _wrong(name, one))):
-            made = {"provisionedCapacity": value}
+        for what, value in (("missing", rest), *((w, base | {name: v}) for w, v in _wrong(name, item))):
+            fields = {"provisionedCapacity": value}
             yield Case(
-                operation, member, what, lambda wire, made=made: _with_body(wire, _set(wire.body, path, made))
+                operation, member, what, lambda wire, fields=fields: _with_body(wire, _set(wire.body, path, fields))
             )  # fmt: skip
 
 
@@ -209,21 +209,21 @@ def _with_body(wire: Wire, body: Any) -> Wire:
 
 
 def _set(body: Any, path: tuple[str, ...], value: Any) -> Any:
-    made = copy.deepcopy(body)
-    place = made
+    new_body = copy.deepcopy(body)
+    place = new_body
     for name in path[:-1]:
         place = place[name]
     if value is _NONE:
         del place[path[-1]]
     else:
         place[path[-1]] = value
-    return made
+    return new_body
 
 
 def queries_of(operation: str) -> list[Case]:
     """What is wrong with each parameter of the operation's query."""
     shape = MODEL.operation_model(operation).input_shape
-    named = {n: one for n, one in shape.members.items() if one.serialization.get("location") == "querystring"}
+    named = {n: member for n, member in shape.members.items() if member.serialization.get("location") == "querystring"}
     wrong: dict[str, list[tuple[str, Any]]] = {
         "maxResults": [("too small", 0), ("too large", 101), ("a text", "x"), ("a fraction", "1.5"), ("empty", " ")],
         "nextToken": [("foreign", "bm8gdG9rZW4="), ("no base64", "%%%"), ("a long one", "A" * 4096)],
@@ -231,20 +231,20 @@ def queries_of(operation: str) -> list[Case]:
         "currentVersion": [("stale", "KSTALE")],
         "tagKeys": [("empty", [""]), ("too long", ["k" * 129]), ("too many", [f"k{n}" for n in range(201)])],
     }
-    found: list[Case] = []
-    for name, one in named.items():
+    cases: list[Case] = []
+    for name, item in named.items():
         for what, value in wrong.get(name, ()):
-            found.append(Case(operation, name, what, _query(name, value)))
+            cases.append(Case(operation, name, what, _query(name, value)))
         if name in shape.required_members:
-            found.append(Case(operation, name, "missing", _query(name, _NONE)))
-        if one.type_name != "list":
-            found.append(Case(operation, name, "twice", _query(name, ["1", "1"])))
-    return found
+            cases.append(Case(operation, name, "missing", _query(name, _NONE)))
+        if item.type_name != "list":
+            cases.append(Case(operation, name, "twice", _query(name, ["1", "1"])))
+    return cases
 
 
 def _query(name: str, value: Any) -> Change:
     def change(wire: Wire) -> Wire:
-        query = {key: one for key, one in wire.query.items() if key != name}
+        query = {key: value for key, value in wire.query.items() if key != name}
         return Wire(wire.method, wire.path, query if value is _NONE else {**query, name: value}, wire.body)
 
     return change
@@ -253,9 +253,9 @@ def _query(name: str, value: Any) -> Change:
 def arns_of(operation: str) -> list[Case]:
     """What is wrong with the ARN in the operation's path."""
     shape = MODEL.operation_model(operation).input_shape
-    found: list[Case] = []
-    for name, one in shape.members.items():
-        if one.serialization.get("location") != "uri":
+    cases: list[Case] = []
+    for name, member in shape.members.items():
+        if member.serialization.get("location") != "uri":
             continue
         kind = KINDS[name]
         other = "custom-plugin" if kind != "custom-plugin" else "connector"
@@ -266,8 +266,8 @@ def arns_of(operation: str) -> list[Case]:
             "unknown": (unknown_arn(kind), 404), "of another account": (unknown_arn(kind, "111122223333"), 404),
         }  # fmt: skip
         for what, (text, status) in texts.items():
-            found.append(Case(operation, name, what, _path(operation, name, text), status))
-    return found
+            cases.append(Case(operation, name, what, _path(operation, name, text), status))
+    return cases
 
 
 def _path(operation: str, name: str, text: str) -> Change:

@@ -93,7 +93,7 @@ def provisioned(workers: int = 1, mcus: int = 1) -> dict[str, Any]:
 
 def connector(name: str, bootstrap: str, config: dict[str, str], **more: Any) -> dict[str, Any]:
     """What CreateConnector is sent."""
-    given = {
+    fields = {
         "connectorName": name,
         "connectorConfiguration": config,
         "capacity": provisioned(),
@@ -109,7 +109,7 @@ def connector(name: str, bootstrap: str, config: dict[str, str], **more: Any) ->
         "plugins": plugins(),
         "serviceExecutionRoleArn": ROLE,
     }
-    return {key: value for key, value in (given | more).items() if value is not None}
+    return {key: value for key, value in (fields | more).items() if value is not None}
 
 
 def file_source(file: Path, topic: str) -> dict[str, str]:
@@ -143,16 +143,16 @@ class World:
     sdk: Any
     other: Any
 
-    async def state(self, of: str, wanted: str, *, seconds: float = 90.0) -> dict[str, Any]:
+    async def state(self, of: str, expected: str, *, seconds: float = 90.0) -> dict[str, Any]:
         """A connector's description, once it is in a state. Ends early where it has failed."""
 
         def reached() -> dict[str, Any] | None:
             told: dict[str, Any] = self.sdk.describe_connector(connectorArn=of)
-            assert told["connectorState"] != "FAILED" or wanted == "FAILED", told
-            return told if told["connectorState"] == wanted else None
+            assert told["connectorState"] != "FAILED" or expected == "FAILED", told
+            return told if told["connectorState"] == expected else None
 
-        found: dict[str, Any] = await eventually(reached, seconds=seconds, what=f"{of} is {wanted}")
-        return found
+        state: dict[str, Any] = await eventually(reached, seconds=seconds, what=f"{of} is {expected}")
+        return state
 
     async def gone(self, of: str, *, seconds: float = 60.0) -> None:
         """Waits until a connector is not there any more."""
@@ -167,15 +167,15 @@ class World:
 
         await eventually(is_gone, seconds=seconds, what=f"{of} is gone")
 
-    async def operation(self, of: str, wanted: str, *, seconds: float = 60.0) -> dict[str, Any]:
+    async def operation(self, of: str, expected: str, *, seconds: float = 60.0) -> dict[str, Any]:
         """An operation's description, once it is in a state."""
 
         def reached() -> dict[str, Any] | None:
             told: dict[str, Any] = self.sdk.describe_connector_operation(connectorOperationArn=of)
-            return told if told["connectorOperationState"] == wanted else None
+            return told if told["connectorOperationState"] == expected else None
 
-        found: dict[str, Any] = await eventually(reached, seconds=seconds, what=f"{of} is {wanted}")
-        return found
+        operation: dict[str, Any] = await eventually(reached, seconds=seconds, what=f"{of} is {expected}")
+        return operation
 
 
 @asynccontextmanager
@@ -186,7 +186,7 @@ async def managed_connect_world(folder: Path, *settings: str, roles: str = "") -
     access = folder / "access.toml"
     access.write_text(ACCESS_FILE + roles)
     keelman = Keelman(folder / "home")
-    words = [word for one in (f"{ACCESS_SETTING}={access}", *settings) for word in ("--set", one)]
+    words = [word for setting in (f"{ACCESS_SETTING}={access}", *settings) for word in ("--set", setting)]
     try:
         await keelman.ok("up", "--detach", "--free-ports", *words)
         brokers = (await keelman.item("broker-clusters", "default"))["status"]["bootstrap_servers"]

@@ -88,8 +88,8 @@ def judge_parts(  # noqa: PLR0917
         assert media == "application/json", about
         body = orjson.loads(content)
         if status == 200:
-            found = list(faults(body, nulls=any(part in path for part in NULLS)))
-            assert not found, f"{found}: {about}"
+            actual_faults = list(faults(body, nulls=any(part in path for part in NULLS)))
+            assert not actual_faults, f"{actual_faults}: {about}"
         else:
             _judge_error(status, body, about)
         if schemas is not None:
@@ -97,9 +97,9 @@ def judge_parts(  # noqa: PLR0917
 
 
 def _judge_error(status: int, body: Json, about: str) -> None:
-    wanted = {"code", "message", "stack"} | ({"apiUrl"} if status == 404 else set())
-    assert set(body) == wanted, about
-    assert all(isinstance(body[name], str) and body[name] for name in wanted), about
+    expected = {"code", "message", "stack"} | ({"apiUrl"} if status == 404 else set())
+    assert set(body) == expected, about
+    assert all(isinstance(body[name], str) and body[name] for name in expected), about
     assert "Traceback" not in body["stack"], about
     if status == 404:
         assert body["code"].startswith("Unsupported API: "), about
@@ -149,8 +149,8 @@ class Wire:
         """The error of a call that must be refused."""
         answer = await self.send(method, path, body, **query)
         assert answer.status_code >= 400, f"{method} {path}: {answer.status_code} {answer.text}"
-        found = orjson.loads(answer.content)
-        return Refusal(answer.status_code, found["code"], found["message"])
+        tree = orjson.loads(answer.content)
+        return Refusal(answer.status_code, tree["code"], tree["message"])
 
     async def create(self, kind: str, **settings: Json) -> Json:
         """POST of these settings."""
@@ -162,8 +162,8 @@ class Wire:
 
     async def list(self, kind: str, **filters: Json) -> list[Json]:
         """All objects that pass these filters."""
-        found: list[Json] = await self.ok("GET", f"/{kind}", **filters)
-        return found
+        jsons: list[Json] = await self.ok("GET", f"/{kind}", **filters)
+        return jsons
 
     async def act(self, kind: str, name: str, verb: str, group: str = "default", **query: Json) -> None:
         """A PUT action, which must be accepted."""
@@ -179,9 +179,9 @@ class Wire:
         """Waits until the object has this state; None: no state at all."""
 
         async def there() -> Json:
-            found = await self.get(kind, name, group)
-            assert found.get("state") == state, found
-            return found
+            actual_self = await self.get(kind, name, group)
+            assert actual_self.get("state") == state, actual_self
+            return actual_self
 
         return await eventually(there, what=f"{kind}/{name} is {state}", **more)
 
@@ -247,7 +247,7 @@ class ScalaClient(Wire):
         """Any port: the server is the one to say whether it is free, when the cluster starts."""
         return self._chance.randrange(20_000, 30_000)
 
-    def worker(self, **given: Json) -> Json:
+    def worker(self, **fields: Json) -> Json:
         """All of a creation, as sent."""
         topics = {f"{kind}.storage.topic": self.hex25() for kind in ("config", "offset", "status")}
         numbers = {
@@ -271,40 +271,40 @@ class ScalaClient(Wire):
             "tags": {},
             **topics,
             **numbers,
-            **given,
+            **fields,
         }
 
     async def create(self, kind: str, **settings: Json) -> Json:
         """POST with every default filled in; the answer must say what was sent."""
         sent = self.worker(**settings) if kind == "workers" else settings
-        found = await super().create(kind, **sent)
-        self.read(kind, found)
+        answer = await super().create(kind, **sent)
+        self.read(kind, answer)
         if kind == "workers":
             own = {k: v for k, v in sent.items() if not k.endswith("Key") and not k.endswith("Keys")}
-            assert own.items() <= found.items(), {k: (v, found.get(k)) for k, v in own.items() if found.get(k) != v}
-        return found
+            assert own.items() <= answer.items(), {k: (v, answer.get(k)) for k, v in own.items() if answer.get(k) != v}
+        return answer
 
     async def get(self, kind: str, name: str, group: str = "default") -> Json:
         """One object, read strictly."""
-        found = await super().get(kind, name, group)
-        self.read(kind, found)
-        return found
+        actual_super = await super().get(kind, name, group)
+        self.read(kind, actual_super)
+        return actual_super
 
     async def list(self, kind: str, **filters: Json) -> list[Json]:
         """Objects, each read strictly."""
-        found = await super().list(kind, **filters)
-        for one in found:
-            self.read(kind, one)
-        return found
+        actual_kind = await super().list(kind, **filters)
+        for item in actual_kind:
+            self.read(kind, item)
+        return actual_kind
 
-    def read(self, kind: str, found: Json) -> None:
+    def read(self, kind: str, value: Json) -> None:
         """Asserts that its readers take this object."""
         for type_, name in [(t, n) for t, names in SCALA_READS.get(kind, {}).items() for n in names.split()]:
-            assert name in found, f"{kind}: no {name} in {found}"
-            assert isinstance(found[name], type_), f"{kind}: {name} is {found[name]!r}"
-            assert not isinstance(found[name], bool), f"{kind}: {name} is {found[name]!r}"
+            assert name in value, f"{kind}: no {name} in {value}"
+            assert isinstance(value[name], type_), f"{kind}: {name} is {value[name]!r}"
+            assert not isinstance(value[name], bool), f"{kind}: {name} is {value[name]!r}"
         for name in ("state", "error"):
-            assert isinstance(found.get(name, "absent"), str), found
+            assert isinstance(value.get(name, "absent"), str), value
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,8 +333,8 @@ async def ohara_world(folder: Path, hosts: Mapping[str, str] = NODES, **settings
     """A state service, a gateway and agents that do as told, with every node in `/v0/nodes`."""
     async with running_system(folder, hosts, **settings) as system, client_of(system.http) as client:
         world = OharaWorld(system, JsClient(client), ScalaClient(client))
-        for one in (world.js, world.scala):
-            await one.documented()
+        for item in (world.js, world.scala):
+            await item.documented()
         for node in hosts:
             await world.js.create("nodes", hostname=node, user="user", password="secret")
 
@@ -348,15 +348,15 @@ async def ohara_world(folder: Path, hosts: Mapping[str, str] = NODES, **settings
 async def brokers(wire: Wire, name: str, group: str = "default", *, start: bool = True, nodes: Json = ()) -> Json:
     """A zookeeper and a broker cluster of this name, as every Ohara client makes them; the broker cluster's key."""
     at = list(nodes or ["node00"])
-    made = {"group": group, "name": name}
-    await wire.create("zookeepers", **made, nodeNames=at[:1])
-    await wire.create("brokers", **made, nodeNames=at, zookeeperClusterKey=made)
+    new_brokers = {"group": group, "name": name}
+    await wire.create("zookeepers", **new_brokers, nodeNames=at[:1])
+    await wire.create("brokers", **new_brokers, nodeNames=at, zookeeperClusterKey=new_brokers)
     if start:
         await wire.act("zookeepers", name, "start", group)
         await wire.reaches("zookeepers", name, "RUNNING", group)
         await wire.act("brokers", name, "start", group)
         await wire.reaches("brokers", name, "RUNNING", group)
-    return made
+    return new_brokers
 
 
 async def no_brokers(wire: Wire, name: str, group: str = "default") -> None:

@@ -21,9 +21,9 @@ class Schemas:
     def check(self, method: str, path: str, status: int, body: Any) -> None:
         """Asserts that this status is documented for this call, and that the JSON fits its schema."""
         about = f"{method} {path}: {status}"
-        found = self.operation(method, path)
-        assert found is not None or status == 404, f"{about}: the call is not documented"
-        responses = found["responses"] if found else {"404": {"content": {"": {"schema": _UNKNOWN}}}}
+        operation = self.operation(method, path)
+        assert operation is not None or status == 404, f"{about}: the call is not documented"
+        responses = operation["responses"] if operation else {"404": {"content": {"": {"schema": _UNKNOWN}}}}
         assert str(status) in responses, f"{about} is not documented"
         for content in responses[str(status)].get("content", {}).values():
             if content["schema"]:
@@ -33,8 +33,8 @@ class Schemas:
         """What the document says of a call; None for nothing."""
         for pattern, name in self._patterns:
             if pattern.fullmatch(path) and method.lower() in self._paths[name]:
-                found: dict[str, Any] = self._paths[name][method.lower()]
-                return found
+                operation: dict[str, Any] = self._paths[name][method.lower()]
+                return operation
         return None
 
     def _validate(self, schema: dict[str, Any], body: Any, about: str) -> None:

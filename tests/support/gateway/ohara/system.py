@@ -61,18 +61,18 @@ async def ohara_system(
     try:
         await keelman.ok("up", "--detach", "--free-ports", *settings)
         async with client_of(keelman.system["http"]) as client:
-            made = OharaSystem(keelman, JsClient(client), ScalaClient(client), keelman.system["node"])
+            new_ohara_system = OharaSystem(keelman, JsClient(client), ScalaClient(client), keelman.system["node"])
             try:
                 for node, address in addresses.items():
-                    made.start_agent(node, address)
+                    new_ohara_system.start_agent(node, address)
 
                 async def available() -> bool:
-                    nodes = {n["hostname"]: n["state"] for n in await made.js.list("nodes")}
+                    nodes = {n["hostname"]: n["state"] for n in await new_ohara_system.js.list("nodes")}
                     return all(nodes.get(n) == "AVAILABLE" for n in addresses)
 
                 await eventually(available, seconds=60, what="every node is available")
-                yield made
+                yield new_ohara_system
             finally:
-                made.end()
+                new_ohara_system.end()
     finally:
         await keelman.cleaned()

@@ -32,15 +32,15 @@ class Target:
     async def opened(self, source: Source) -> AsyncIterator[Target]:
         yield self
 
-    async def resume(self, kept: DeliveryProgress) -> DeliveryProgress:
-        return kept
+    async def resume(self, progress: DeliveryProgress) -> DeliveryProgress:
+        return progress
 
-    async def write(self, batch: Batch, kept: DeliveryProgress) -> DeliveryProgress:
+    async def write(self, batch: Batch, progress: DeliveryProgress) -> DeliveryProgress:
         self.tries += 1
         if self.problem:
             raise Unavailable(f"{self.problem}, answer {self.tries}")
         self.lines += batch.lines
-        return DeliveryProgress(batch.end, kept.inode, id=kept.id)
+        return DeliveryProgress(batch.end, progress.inode, id=progress.id)
 
 
 @pytest.fixture
@@ -52,17 +52,17 @@ async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     stream = Stream("demo-0", "worker/demo/0", tmp_path / "log", "0" * 17)
 
     def note() -> None:
-        told.append("" if made.shown is None else made.shown.message)
+        told.append("" if delivery.shown is None else delivery.shown.message)
 
-    made = Delivery(stream, "s3", tmp_path / "kept.json", lambda keep: target, note)
-    task = asyncio.ensure_future(made.run())
-    yield made, target, told
+    delivery = Delivery(stream, "s3", tmp_path / "kept.json", lambda keep: target, note)
+    task = asyncio.ensure_future(delivery.run())
+    yield delivery, target, told
     task.cancel()
     await asyncio.wait([task])
 
 
 async def test_a_lasting_problem_is_told_once_and_its_end(running: tuple[Delivery, Target, list[str]]) -> None:
-    made, target, told = running
+    result, target, told = running
     await eventually(lambda: target.tries >= 2)
     assert not told, "it may be over in a moment"
     await eventually(lambda: told)
@@ -70,12 +70,12 @@ async def test_a_lasting_problem_is_told_once_and_its_end(running: tuple[Deliver
     await eventually(lambda: target.tries >= tries + 3)
     assert len(told) == 1, "not each answer anew"
     assert told[0].startswith("it is away, answer ")
-    assert made.shown is not None
-    assert (made.shown.stream, made.shown.target) == ("demo-0", "s3")
-    since = made.shown.since.ToDatetime()
+    assert result.shown is not None
+    assert (result.shown.stream, result.shown.target) == ("demo-0", "s3")
+    since = result.shown.since.ToDatetime()
     target.problem = ""
     await eventually(lambda: len(told) == 2)
-    assert (told[1], made.shown) == ("", None)
+    assert (told[1], result.shown) == ("", None)
     assert len(target.lines) == 1
     assert since.year > 2000
 

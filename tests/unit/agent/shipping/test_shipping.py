@@ -47,15 +47,15 @@ def test_the_form_of_a_line(line: str, delivered: str) -> None:
 
 
 def test_a_very_long_line_becomes_several() -> None:
-    found = list(formed(b"x" * (2 * MAX_LINE_BYTES + 1), WORKER))
-    assert [len(line) - len(PREFIX) for line in found] == [MAX_LINE_BYTES, MAX_LINE_BYTES, 1]
+    results = list(formed(b"x" * (2 * MAX_LINE_BYTES + 1), WORKER))
+    assert [len(line) - len(PREFIX) for line in results] == [MAX_LINE_BYTES, MAX_LINE_BYTES, 1]
     assert len(WORKER) == 17
     assert int(WORKER, 16) >= 0
 
 
 def test_lines_about_one_cluster_with_their_traces() -> None:
     about, mine = ClusterLines("demo"), False
-    found = []
+    results = []
     for line in (
         b"  of somebody",
         b"2026-11-25T16:15:27.1Z [info     ] a worker_cluster=demo connector=x",
@@ -67,11 +67,11 @@ def test_lines_about_one_cluster_with_their_traces() -> None:
         b'{"event":"e"}',
     ):
         mine = about.is_mine(line, mine)
-        found += [line] if mine else []
-    assert b" ".join(found).count(b"worker_cluster=demo2") == 0
-    assert [line[:9] for line in found] == [b"2026-11-2", b"Traceback", b"2026-11-2", b'{"event":']
-    assert b" a " in found[0]
-    assert b" c " in found[2]
+        results += [line] if mine else []
+    assert b" ".join(results).count(b"worker_cluster=demo2") == 0
+    assert [line[:9] for line in results] == [b"2026-11-2", b"Traceback", b"2026-11-2", b'{"event":']
+    assert b" a " in results[0]
+    assert b" c " in results[2]
 
 
 def source_of(file: Path, about: str = "") -> Source:
@@ -85,32 +85,32 @@ def texts(batch: Batch | None) -> list[str]:
 def test_whole_lines_are_read_and_the_last_one_once_it_has_ended(tmp_path: Path) -> None:
     log = tmp_path / "log"
     source = source_of(log)
-    kept = source.place(DeliveryProgress())
-    assert source.read(kept, 100) is None
+    place = source.place(DeliveryProgress())
+    assert source.read(place, 100) is None
     log.write_bytes(b"a\nb\nhalf")
-    kept = source.place(kept)
-    batch = source.read(kept, 100)
+    place = source.place(place)
+    batch = source.read(place, 100)
     assert texts(batch) == ["a", "b"]
     assert batch is not None
-    kept = DeliveryProgress(batch.end, kept.inode)
-    assert source.read(kept, 100) is None
-    assert texts(source.read(kept, 100, last=True)) == ["half"]
+    place = DeliveryProgress(batch.end, place.inode)
+    assert source.read(place, 100) is None
+    assert texts(source.read(place, 100, last=True)) == ["half"]
     with log.open("ab") as stream:
         stream.write(b" of it\n\n")
-    assert texts(source.read(kept, 100)) == ["half of it", PREFIX.rstrip()]
-    assert source.waiting(kept) == len(b"half of it\n\n")
+    assert texts(source.read(place, 100)) == ["half of it", PREFIX.rstrip()]
+    assert source.waiting(place) == len(b"half of it\n\n")
 
 
 def test_what_was_read_up_to_a_position_is_read_again_as_it_was(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_bytes(b"a\nb\nhalf")
     source = source_of(log)
-    kept = source.place(DeliveryProgress())
-    batch = source.read(kept, 100, last=True)
+    place = source.place(DeliveryProgress())
+    batch = source.read(place, 100, last=True)
     assert batch is not None
     with log.open("ab") as stream:
         stream.write(b" of it\nc\n")
-    again = source.read(kept, batch.end - kept.position, until=batch.end)
+    again = source.read(place, batch.end - place.position, until=batch.end)
     assert again == batch
 
 
@@ -118,15 +118,15 @@ def test_a_log_that_is_another_file_or_was_emptied_is_read_from_its_beginning(tm
     log = tmp_path / "log"
     log.write_bytes(b"a\nb\n")
     source = source_of(log)
-    kept = source.place(DeliveryProgress())
-    kept = DeliveryProgress(4, kept.inode, length=7, id=kept.id)
-    assert source.place(kept) == kept
+    place = source.place(DeliveryProgress())
+    place = DeliveryProgress(4, place.inode, length=7, id=place.id)
+    assert source.place(place) == place
     os.truncate(log, 0)
-    emptied = source.place(kept)
-    assert (emptied.position, emptied.length, emptied.id) == (0, 7, kept.id)
+    emptied = source.place(place)
+    assert (emptied.position, emptied.length, emptied.id) == (0, 7, place.id)
     log.unlink()
     log.write_bytes(b"c\nd\nand more\n")
-    assert texts(source.read(source.place(DeliveryProgress(0, kept.inode)), 100)) == ["c", "d", "and more"]
+    assert texts(source.read(source.place(DeliveryProgress(0, place.inode)), 100)) == ["c", "d", "and more"]
     assert source_of(log).at_end(DeliveryProgress()).position == len(b"c\nd\nand more\n")
 
 
@@ -160,8 +160,8 @@ def test_parts_that_somebody_needs_stay_however_many_but_not_for_ever(tmp_path: 
 def test_what_is_kept_is_read_back_and_nonsense_is_nothing(tmp_path: Path) -> None:
     file = tmp_path / "kept" / "s3.json"
     assert read_progress(file) is None
-    kept = DeliveryProgress(5, 7, mine=True, length=9, target=3, pending=Pending("a/b", 12, mine=False))
-    write_progress(file, kept)
-    assert read_progress(file) == kept
+    progress = DeliveryProgress(5, 7, mine=True, length=9, target=3, pending=Pending("a/b", 12, mine=False))
+    write_progress(file, progress)
+    assert read_progress(file) == progress
     file.write_bytes(b"{}")
     assert read_progress(file) is None

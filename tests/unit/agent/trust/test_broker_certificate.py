@@ -109,10 +109,10 @@ def test_one_of_another_installation_is_not_taken_up(certificate: Certificate) -
     certificate.begin()
     with missing("has not come from the state service at"):
         certificate.files("fd00::1")
-    certificate.folder.write(kept := signed("host.example.org", "fd00::1"))
+    certificate.folder.write(stored := signed("host.example.org", "fd00::1"))
     certificate.begin()
     for host in ("HOST.example.org", "fd00:0:0::1"):
-        assert certificate.files(host)[KEYSTORE].encode() == kept.key + kept.chain
+        assert certificate.files(host)[KEYSTORE].encode() == stored.key + stored.chain
 
 
 async def test_one_that_ended_is_given_to_no_broker_and_renewed(certificate: Certificate, state: Signing) -> None:
@@ -159,11 +159,11 @@ async def test_files_that_were_not_written_are_written_soon(
     certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "SPREAD_SECONDS", 0.1)
-    certificate.folder.write(kept := signed("host.example.org", "fd00::1"))
+    certificate.folder.write(stored := signed("host.example.org", "fd00::1"))
     keystore = certificate.workloads / "broker-x-0" / KEYSTORE
     write_file(keystore, b"of before")
     certificate.begin()
-    assert keystore.read_bytes() == kept.key + kept.chain
+    assert keystore.read_bytes() == stored.key + stored.chain
     async with running(certificate):
         write_file(keystore, b"an older one, written last")
-        await eventually(lambda: keystore.read_bytes() == kept.key + kept.chain, seconds=10)
+        await eventually(lambda: keystore.read_bytes() == stored.key + stored.chain, seconds=10)

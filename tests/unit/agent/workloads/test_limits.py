@@ -38,7 +38,7 @@ MOUNT = "/sys/fs/cgroup"
 
 
 @pytest.mark.parametrize(
-    ("wanted", "host", "by", "why"),
+    ("expected", "host", "by", "reason"),
     [
         ("auto", LimitMeans("", "off"), "cgroup", ""),
         ("auto", LimitMeans("none here", ""), "systemd", ""),
@@ -47,8 +47,8 @@ MOUNT = "/sys/fs/cgroup"
         ("systemd", LimitMeans("", ""), "systemd", "agent.limits"),
     ],
 )
-def test_the_first_that_the_host_has(wanted: str, host: LimitMeans, by: str, why: str) -> None:
-    assert choose(wanted, host) == (by, why)
+def test_the_first_that_the_host_has(expected: str, host: LimitMeans, by: str, reason: str) -> None:
+    assert choose(expected, host) == (by, reason)
 
 
 def test_one_that_was_asked_for_and_is_not_there_is_refused() -> None:

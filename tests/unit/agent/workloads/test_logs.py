@@ -18,12 +18,12 @@ async def whole(file: Path, lines: int) -> bytes:
 
 
 @pytest.mark.parametrize("line", [b"short\n", b"x" * 100_000 + b"\n", b"\n"])
-@pytest.mark.parametrize("wanted", [1, 2, 7, 10, 11, 500])
-async def test_the_last_lines(tmp_path: Path, line: bytes, wanted: int) -> None:
+@pytest.mark.parametrize("expected", [1, 2, 7, 10, 11, 500])
+async def test_the_last_lines(tmp_path: Path, line: bytes, expected: int) -> None:
     file = tmp_path / "log"
     lines = [b"%d " % n + line for n in range(10)]
     file.write_bytes(b"".join(lines))
-    assert await whole(file, wanted) == b"".join(lines[-wanted:])
+    assert await whole(file, expected) == b"".join(lines[-expected:])
 
 
 async def test_a_last_line_without_its_end_and_logs_without_lines(tmp_path: Path) -> None:
@@ -83,8 +83,8 @@ async def test_the_tail_goes_back_into_the_parts(tmp_path: Path) -> None:
             log.writelines(lines[n : n + 10])
         cut(file, 40)
     assert len(Log(file).parts()) > 10
-    for wanted in (1, 5, 12, 55, 99, 100, 1000):
-        assert await whole(file, wanted) == b"".join(lines[-wanted:])
+    for expected in (1, 5, 12, 55, 99, 100, 1000):
+        assert await whole(file, expected) == b"".join(lines[-expected:])
 
 
 def about(connector: str, n: int) -> bytes:
@@ -99,9 +99,9 @@ async def test_lines_of_one_connector_are_found_in_the_parts_and_followed(tmp_pa
             log.writelines(all_lines[n : n + 100])
         cut(file, 3000)
     rare = [about("rare", n) for n in range(0, 1000, 50)]
-    for wanted in (1, 3, 19, 20, 100):
-        got = [piece async for piece in read_log_of(ConnectorLines("rare"), file, tail_lines=wanted, follow=False)]
-        assert b"".join(got) == b"".join(rare[-wanted:])
+    for expected in (1, 3, 19, 20, 100):
+        got = [piece async for piece in read_log_of(ConnectorLines("rare"), file, tail_lines=expected, follow=False)]
+        assert b"".join(got) == b"".join(rare[-expected:])
     stream = read_log_of(ConnectorLines("rare"), file, tail_lines=2, follow=True)
     assert await take(stream, b"950}\n") == b"".join(rare[-2:])
     with file.open("ab") as log:

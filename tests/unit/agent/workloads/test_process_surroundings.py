@@ -23,10 +23,12 @@ def test_a_workload_finds_its_own_folder_for_temporary_files_and_no_settings_tha
         monkeypatch.setenv(f"KEELMAN_WORKER_{key}", "x")
     monkeypatch.setenv("TMPDIR", "/elsewhere")
     monkeypatch.setenv("SECRET_OF_SOMEBODY", "s")
-    found = Surroundings().environment("worker", tmp_path, {"settings.toml": "port = 1\n"})
-    assert found["TMPDIR"] == str(tmp_path / "tmp")
-    assert found["PATH"]
-    assert {name for name in found if name.startswith(("KEELMAN_WORKER_", "SECRET"))} == {"KEELMAN_WORKER_LOG_LEVEL"}
+    environment = Surroundings().environment("worker", tmp_path, {"settings.toml": "port = 1\n"})
+    assert environment["TMPDIR"] == str(tmp_path / "tmp")
+    assert environment["PATH"]
+    assert {name for name in environment if name.startswith(("KEELMAN_WORKER_", "SECRET"))} == {
+        "KEELMAN_WORKER_LOG_LEVEL"
+    }
     assert Surroundings(("SECRET_*",)).environment("worker", tmp_path)["SECRET_OF_SOMEBODY"] == "s"
     Surroundings().prepare(tmp_path / "w", tmp_path / "run" / "w.sock")
     assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
@@ -40,9 +42,9 @@ def test_workloads_of_another_user_find_that_users_things(tmp_path: Path, monkey
     user = User("somebody", 61234, 61234, (), "/nonexistent")
     monkeypatch.setenv("HOME", "/root")
     monkeypatch.setenv("XDG_CACHE_HOME", "/root/.cache")
-    found = Surroundings(user=user, cache=tmp_path / "cache").environment("worker", tmp_path / "w")
-    assert "XDG_CACHE_HOME" not in found
-    assert {k: found[k] for k in ("USER", "LOGNAME", "HOME", "KEELMAN_CACHE")} == {
+    environment = Surroundings(user=user, cache=tmp_path / "cache").environment("worker", tmp_path / "w")
+    assert "XDG_CACHE_HOME" not in environment
+    assert {k: environment[k] for k in ("USER", "LOGNAME", "HOME", "KEELMAN_CACHE")} == {
         "USER": "somebody", "LOGNAME": "somebody", "HOME": str(tmp_path / "w"),
         "KEELMAN_CACHE": str(tmp_path / "cache"),
     }  # fmt: skip
@@ -63,9 +65,9 @@ def test_brokers_may_have_a_user_of_their_own(tmp_path: Path, monkeypatch: pytes
     monkeypatch.delenv("KEELMAN_CACHE", raising=False)
 
     def found(user: str, broker_user: str) -> list[tuple[str | None, str | None]]:
-        made = surroundings_for(user, (), 0o022, Home(tmp_path), broker_user=broker_user)
-        kinds = [made.of(kind) for kind in ("broker", "worker", "spark")]
-        return [(one.user.name if one.user else None, one.cache.name if one.cache else None) for one in kinds]
+        surroundings = surroundings_for(user, (), 0o022, Home(tmp_path), broker_user=broker_user)
+        kinds = [surroundings.of(kind) for kind in ("broker", "worker", "spark")]
+        return [(kind.user.name if kind.user else None, kind.cache.name if kind.cache else None) for kind in kinds]
 
     others = ("nobody", "cache")
     assert found("nobody", "") == [others] * 3

@@ -33,9 +33,9 @@ def prepared(tmp_path: Path, trust: str, certificate: Certificate | None = None,
     return commands_for(trust, SecretFiles(home), home.broker_data, certificate)[name](workload, home)
 
 
-def worker(host: str = AWAY, **given: Any) -> WorkerWorkload:
-    given.setdefault("https", True)
-    return WorkerWorkload(worker_cluster="x", host=host, port=8083, spark_address=f"{host}:7430", **given)
+def worker(host: str = AWAY, **fields: Any) -> WorkerWorkload:
+    fields.setdefault("https", True)
+    return WorkerWorkload(worker_cluster="x", host=host, port=8083, spark_address=f"{host}:7430", **fields)
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def worker(host: str = AWAY, **given: Any) -> WorkerWorkload:
 def test_a_worker_that_asks_who_calls_is_started_with_its_spark_service_on_loopback(
     tmp_path: Path, spec: WorkerWorkload
 ) -> None:
-    made = prepared(tmp_path, HTTPS, worker=spec)
-    assert 'spark_address = "127.0.0.1:7430"' in made.files["settings.toml"]
-    assert made.ports[0] == (AWAY, 8083)
+    result = prepared(tmp_path, HTTPS, worker=spec)
+    assert 'spark_address = "127.0.0.1:7430"' in result.files["settings.toml"]
+    assert result.ports[0] == (AWAY, 8083)
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_one_that_would_answer_anybody_is_refused(tmp_path: Path, spec: WorkerWo
     prepared(tmp_path, HTTPS, worker=here)
 
 
-def broker(**given: Any) -> BrokerWorkload:
-    return BrokerWorkload(broker_cluster="x", broker_id=0, host=AWAY, port=9092, voters=f"0@{AWAY}:9093", **given)
+def broker(**fields: Any) -> BrokerWorkload:
+    return BrokerWorkload(broker_cluster="x", broker_id=0, host=AWAY, port=9092, voters=f"0@{AWAY}:9093", **fields)
 
 
 def test_a_broker_that_asks_who_calls_is_started_once_it_has_a_certificate(tmp_path: Path) -> None:
@@ -95,24 +95,24 @@ def test_a_broker_that_asks_who_calls_is_started_once_it_has_a_certificate(tmp_p
     issued = authority.issue("brokers", "keelman://broker/n1", AWAY)
     folder = MemberFolder(tmp_path / "trust" / "broker")
     link = StateLink(lambda: Pems(roots=authority.pem.encode()))
-    given = Certificate(folder, Home(tmp_path).workloads, link, "s:1", "n1", (AWAY,))
+    certificate = Certificate(folder, Home(tmp_path).workloads, link, "s:1", "n1", (AWAY,))
     with pytest.raises(Unavailable, match="has not come from the state service at s:1") as waits:
-        prepared(tmp_path, HTTPS, given, broker=spec)
+        prepared(tmp_path, HTTPS, certificate, broker=spec)
     assert waits.value.reason == "CERTIFICATE_MISSING"
 
     folder.write(Pems(issued.chain_pem.encode(), issued.key_pem.encode(), authority.pem.encode()))
     older = Home(tmp_path).workload("broker/old/0") / KEYSTORE
     write_file(older, b"of before")
-    given.begin()
-    made = prepared(tmp_path, HTTPS, given, broker=spec)
-    assert made.files[KEYSTORE] == issued.key_pem + issued.chain_pem == older.read_text()
-    settings = tomllib.loads(made.files["settings.toml"])
+    certificate.begin()
+    result = prepared(tmp_path, HTTPS, certificate, broker=spec)
+    assert result.files[KEYSTORE] == issued.key_pem + issued.chain_pem == older.read_text()
+    settings = tomllib.loads(result.files["settings.toml"])
     own = Home(tmp_path).workload("broker/x/0")
     assert (settings["tls_keystore"], settings["tls_truststore"]) == (str(own / KEYSTORE), str(own / AUTHORITY))
     assert settings["client_certificates"] == "true"
 
     with pytest.raises(FailedPrecondition, match=r"for brokers at 10\.0\.0\.9: a gateway or another node"):
-        given.files("10.0.0.9")
+        certificate.files("10.0.0.9")
     moved = Certificate(folder, Home(tmp_path).workloads, link, "s:1", "n1", ("10.0.0.9",))
     moved.begin()
     with pytest.raises(Unavailable):
@@ -129,8 +129,8 @@ def test_brokers_that_anybody_may_ask_are_refused(tmp_path: Path, spec: BrokerWo
 
 
 def test_spark_keeps_to_loopback(tmp_path: Path) -> None:
-    made = prepared(tmp_path, HTTPS, spark=SparkWorkload(host=AWAY, port=7430, master="local[1]"))
-    assert made.ports == (("127.0.0.1", 7430),)
+    result = prepared(tmp_path, HTTPS, spark=SparkWorkload(host=AWAY, port=7430, master="local[1]"))
+    assert result.ports == (("127.0.0.1", 7430),)
 
 
 def test_the_address_of_such_a_node_may_be_off_loopback() -> None:

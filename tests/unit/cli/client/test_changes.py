@@ -33,7 +33,7 @@ def cluster(state: str, ready: int = 3, rollout: Rollout | None = None, leaving:
 
 
 @pytest.mark.parametrize(
-    ("found", "done"),
+    ("worker_cluster", "done"),
     [
         (cluster("RUNNING"), True),
         (cluster("RUNNING", 2), False),
@@ -46,8 +46,8 @@ def cluster(state: str, ready: int = 3, rollout: Rollout | None = None, leaving:
         (cluster("STOPPING", 0), False),
     ],
 )
-def test_a_cluster_is_as_wanted_when_nothing_is_left_to_do(found: WorkerCluster, *, done: bool) -> None:
-    assert is_as_wanted(WORKER_CLUSTERS, found) is done
+def test_a_cluster_is_as_wanted_when_nothing_is_left_to_do(worker_cluster: WorkerCluster, *, done: bool) -> None:
+    assert is_as_wanted(WORKER_CLUSTERS, worker_cluster) is done
 
 
 def test_brokers_are_as_wanted_when_they_run() -> None:
@@ -66,15 +66,15 @@ class Updated:
 
     async def get(self, _kind: object, _name: str) -> WorkerCluster:
         self.asked += 1
-        found = cluster("RUNNING")
-        found.status.observed_generation = 7 if self.asked >= 3 else 6
-        return found
+        actual_cluster = cluster("RUNNING")
+        actual_cluster.status.observed_generation = 7 if self.asked >= 3 else 6
+        return actual_cluster
 
 
 async def test_an_update_is_waited_for_until_it_has_been_planned() -> None:
     gateway: Any = Updated()
-    found = await wait_for_update(gateway, WORKER_CLUSTERS, "demo", generation=7, seconds=10)
-    assert (gateway.asked, found.status.observed_generation) == (3, 7)
+    result = await wait_for_update(gateway, WORKER_CLUSTERS, "demo", generation=7, seconds=10)
+    assert (gateway.asked, result.status.observed_generation) == (3, 7)
 
 
 def test_a_change_is_told_with_its_worker_and_a_halt_ends_the_wait() -> None:
@@ -137,8 +137,8 @@ async def test_a_drain_with_nowhere_to_go_says_why_at_once() -> None:
     others = [node("n2", "OFFLINE"), node("n3", "ONLINE", cordoned=True), node("n4", "ONLINE", draining=True)]
     with pytest.raises(NotReached, match=r"node n1 is not drained: .* n2 is OFFLINE, n3 is cordoned, n4 is draining"):
         await wait_for_drain(cast("Gateway", Nodes(*others, carried=CARRIED)), "n1", seconds=60)
-    found = await wait_for_drain(cast("Gateway", Nodes(carried=("spark/n1",))), "n1", seconds=60)
-    assert not found.movable
+    result = await wait_for_drain(cast("Gateway", Nodes(carried=("spark/n1",))), "n1", seconds=60)
+    assert not result.movable
 
 
 async def test_a_worker_that_is_to_end_needs_no_other_node() -> None:

@@ -23,8 +23,8 @@ TASKS = [ConnectorTask(task=number, state="CONNECTOR_STATE_RUNNING") for number 
 
 
 def run(task: int, records: int = 0, lag: int = -1, *, at: int = 1, **more: Any) -> CopyRun:
-    known = {"lag": lag, "lag_unit": LAG_UNIT_BYTES} if lag >= 0 else {}
-    progress = CopyProgress(records=records, **known)
+    present = {"lag": lag, "lag_unit": LAG_UNIT_BYTES} if lag >= 0 else {}
+    progress = CopyProgress(records=records, **present)
     fields = {"uid": f"{task}@{at}", "state": COPY_RUN_STATE_RUNNING, "create_time": Timestamp(seconds=at), **more}
     return CopyRun(task=task, progress=progress, **fields)
 

@@ -57,9 +57,9 @@ async def test_notes_on_a_configuration_go_to_standard_error(capsys: pytest.Capt
 
 async def test_notes_on_worker_properties_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
     told = ["keelman.cpu: unknown, did you mean keelman.cpus?", "zzz: unknown, nothing reads it"]
-    made = WorkerCluster(name="demo")
-    gateway = Gateway(Link(CreateWorkerClusterResponse(worker_cluster=made, notes=told)))
-    assert await gateway.create(kinds.WORKER_CLUSTERS, "demo", WorkerClusterSpec()) == made
+    worker_cluster = WorkerCluster(name="demo")
+    gateway = Gateway(Link(CreateWorkerClusterResponse(worker_cluster=worker_cluster, notes=told)))
+    assert await gateway.create(kinds.WORKER_CLUSTERS, "demo", WorkerClusterSpec()) == worker_cluster
     assert capsys.readouterr().err.splitlines() == [f"keelman: note: {note}" for note in told]
 
 
@@ -93,11 +93,14 @@ def with_b(spec: Any) -> list[str]:
 
 async def test_an_update_is_edited_again_where_somebody_else_was_first() -> None:
     link = Changing(conflicts=1)
-    made, changed = await Gateway(link).update(kinds.WORKER_CLUSTERS, "w", with_b)
-    assert (dict(made.spec.properties), changed) == ({"a": "1", "b": "2"}, True)
-    assert [(one.etag, dict(one.spec.labels)) for one in link.requests] == [("1", {"n": "1"}), ("0", {"n": "0"})]
-    assert {tuple(one.update_mask.paths) for one in link.requests} == {("properties",)}
-    first, second = (one.request_id for one in link.requests)
+    result, changed = await Gateway(link).update(kinds.WORKER_CLUSTERS, "w", with_b)
+    assert (dict(result.spec.properties), changed) == ({"a": "1", "b": "2"}, True)
+    assert [(request.etag, dict(request.spec.labels)) for request in link.requests] == [
+        ("1", {"n": "1"}),
+        ("0", {"n": "0"}),
+    ]
+    assert {tuple(request.update_mask.paths) for request in link.requests} == {("properties",)}
+    first, second = (request.request_id for request in link.requests)
     assert first
     assert first != second, "another edit is another request"
 

@@ -61,10 +61,10 @@ class Answers:
     async def get(self, kind: Kind, name: str) -> Any:
         if kind is WORKER_CLUSTERS and self.cluster is not None:
             return self.cluster
-        found = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        if isinstance(found, Exception):
-            raise found
-        return found
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
     async def list(self, kind: Kind, **more: Any) -> Any:
         return []
@@ -93,10 +93,10 @@ async def test_a_worker_that_refuses_ends_the_wait_for_its_restart() -> None:
 NO_WORKER = Unavailable("worker cluster 'demo' has no running worker", reason="NO_RUNNING_WORKER")
 
 
-@pytest.mark.parametrize("found", [cluster(stuck=True), cluster("STOPPED", "")])
-async def test_a_connector_without_workers_is_not_waited_for(found: WorkerCluster) -> None:
+@pytest.mark.parametrize("worker_cluster", [cluster(stuck=True), cluster("STOPPED", "")])
+async def test_a_connector_without_workers_is_not_waited_for(worker_cluster: WorkerCluster) -> None:
     with pytest.raises(NotReached):
-        await waited(Answers(NO_WORKER, cluster=found), "start", CONNECTORS, "demo/x")
+        await waited(Answers(NO_WORKER, cluster=worker_cluster), "start", CONNECTORS, "demo/x")
 
 
 async def test_a_connector_whose_worker_comes_again_is_waited_for() -> None:

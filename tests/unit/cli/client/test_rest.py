@@ -71,10 +71,10 @@ def test_who_asks_is_said_by_the_environment(tmp_path: Path) -> None:
     file.write_text("wonder\n")
     assert login({}) is None
     assert login({USER: "alice", PASSWORD_FILE: str(file)}) == ("alice", "wonder")
-    for given, named in (
+    for value, named in (
         ({USER: "alice"}, f"{PASSWORD_FILE}: '' is not legal: set"),
         ({PASSWORD_FILE: str(file)}, f"{USER}: '' is not legal: set"),
         ({USER: "alice", PASSWORD_FILE: "/not/here"}, "a readable file"),
     ):
         with pytest.raises(InvalidArgument, match=named):
-            login(given)
+            login(value)

@@ -20,8 +20,8 @@ def system_of(home: Home, process: Process) -> System:
 def test_the_gateway_is_looked_up_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = Home(tmp_path)
     monkeypatch.delenv("KEELMAN_GATEWAY", raising=False)
-    found = place_of(None, None, tmp_path)
-    assert (found.address, found.source) == ("127.0.0.1:7400", "default")
+    place = place_of(None, None, tmp_path)
+    assert (place.address, place.source) == ("127.0.0.1:7400", "default")
     system_of(home, Process.of(os.getpid())).write(home)
     assert place_of(None, None, tmp_path).address == "127.0.0.1:1"
     monkeypatch.setenv("KEELMAN_GATEWAY", "there:2")

@@ -34,7 +34,7 @@ def test_versions_are_apart_and_what_only_lists_say_is_shown() -> None:
 def test_what_connectors_have_left_is_shown_and_no_change_of_theirs() -> None:
     runs = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_RUNNING)
     failed = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_FAILED)
-    followed = WatchedResources(kinds.CONNECTORS, lambda one: True)
+    followed = WatchedResources(kinds.CONNECTORS, lambda value: True)
     assert followed.take([("demo/in", runs)]) == [("demo/in", runs)]
     lagging = Connector(worker_cluster="demo", name="in", state=CONNECTOR_STATE_RUNNING, lag_records=7)
     assert followed.report([lagging]) == [], "a line is printed for no lag"

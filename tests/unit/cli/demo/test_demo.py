@@ -132,9 +132,9 @@ def test_a_replaced_input_begins_anew(pair: Pair, output: bytes) -> None:
     assert (decision.attempt.number, decision.fresh) == (2, "INPUT was replaced")
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_a_foreign_output_is_never_written(pair: Pair, known: bool) -> None:
-    if known:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_foreign_output_is_never_written(pair: Pair, is_known: bool) -> None:
+    if is_known:
         pair.write(CopyAttempt(1, *_facts(pair)))
     pair.output.write_bytes(b"one\nmine\n")
     with pytest.raises(InvalidArgument, match="line 2, byte 4"):
@@ -156,21 +156,21 @@ def _facts(pair: Pair) -> tuple[int, str]:
 
 
 def test_output_must_be_another_file_in_a_folder_that_is_there(tmp_path: Path) -> None:
-    given = tmp_path / "in"
-    given.write_bytes(b"x\n")
-    os.link(given, tmp_path / "hard")
-    (tmp_path / "soft").symlink_to(given)
-    for bad in (given, tmp_path / "hard", tmp_path / "soft", tmp_path / "no" / "x", tmp_path, Path("/dev/null")):
+    path = tmp_path / "in"
+    path.write_bytes(b"x\n")
+    os.link(path, tmp_path / "hard")
+    (tmp_path / "soft").symlink_to(path)
+    for bad in (path, tmp_path / "hard", tmp_path / "soft", tmp_path / "no" / "x", tmp_path, Path("/dev/null")):
         with pytest.raises(InvalidArgument, match="OUTPUT"):
-            checked_output(bad, given)
-    assert checked_output(tmp_path / "out", given) == (tmp_path / "out").resolve()
+            checked_output(bad, path)
+    assert checked_output(tmp_path / "out", path) == (tmp_path / "out").resolve()
 
 
 def test_names_depend_on_both_paths_and_the_attempt(pair: Pair, tmp_path: Path) -> None:
     other = Pair(pair.home, pair.input, tmp_path / "elsewhere")
-    one = CopyAttempt(1, 0, "")
-    assert pair.stem(one) != other.stem(one)
-    assert pair.stem(one) == pair.prefix + "1"
+    copy_attempt = CopyAttempt(1, 0, "")
+    assert pair.stem(copy_attempt) != other.stem(copy_attempt)
+    assert pair.stem(copy_attempt) == pair.prefix + "1"
     assert len(pair.digest) == 8
 
 
@@ -188,10 +188,10 @@ def test_files_are_compared_in_pieces(chunk: int, tmp_path: Path, monkeypatch: p
     ):
         part.write_bytes(content)
         assert is_beginning(part, whole) == beginning
-        found = verdict(part, whole)
-        assert found.difference == equal
-        assert (found.size, found.lines) == (len(content), content.count(b"\n"))
-        assert found.sha256 == hashlib.sha256(content).hexdigest()
+        actual_verdict = verdict(part, whole)
+        assert actual_verdict.difference == equal
+        assert (actual_verdict.size, actual_verdict.lines) == (len(content), content.count(b"\n"))
+        assert actual_verdict.sha256 == hashlib.sha256(content).hexdigest()
 
 
 def test_phases_keep_their_first_beginning_and_end() -> None:

@@ -47,12 +47,12 @@ def node(state: str = "ONLINE", version: str = "1.0", **figures: Any) -> Node:
 
 
 def said(findings: Sequence[Finding]) -> list[tuple[str, str]]:
-    assert all(one.remedy for one in findings)
-    return [(one.check, one.problem) for one in findings]
+    assert all(finding.remedy for finding in findings)
+    return [(finding.check, finding.problem) for finding in findings]
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("node_given", "results"),
     [
         (node(), []),
         (node("EXPECTED", version="0.1"), []),
@@ -72,8 +72,8 @@ def said(findings: Sequence[Finding]) -> list[tuple[str, str]]:
         (node(python_version="", java_version="", clock_ms=None, open_files_limit=None), []),
     ],
 )
-def test_nodes(given: Node, found: list[tuple[str, str]]) -> None:
-    assert said(list(node_findings([given], "1.0"))) == found
+def test_nodes(node_given: Node, results: list[tuple[str, str]]) -> None:
+    assert said(list(node_findings([node_given], "1.0"))) == results
 
 
 def brokers(state: str, message: str = "", *, managed: bool = False) -> BrokerCluster:
@@ -86,7 +86,7 @@ def brokers(state: str, message: str = "", *, managed: bool = False) -> BrokerCl
 
 
 @pytest.mark.parametrize(
-    ("given", "check"),
+    ("broker_cluster", "check"),
     [
         (brokers("RUNNING"), None),
         (brokers("STOPPED"), None),
@@ -96,8 +96,8 @@ def brokers(state: str, message: str = "", *, managed: bool = False) -> BrokerCl
         (brokers("DEGRADED", "broker 1 has exited", managed=True), "brokers"),
     ],
 )
-def test_brokers(given: BrokerCluster, check: str | None) -> None:
-    assert [one.check for one in broker_findings([given])] == ([check] if check else [])
+def test_brokers(broker_cluster: BrokerCluster, check: str | None) -> None:
+    assert [broker_finding.check for broker_finding in broker_findings([broker_cluster])] == ([check] if check else [])
 
 
 def test_worker_clusters_topics_and_definitions() -> None:
@@ -105,8 +105,12 @@ def test_worker_clusters_topics_and_definitions() -> None:
     assert list(worker_findings([WorkerCluster(name="w", status=status)])) == []
     status.stuck, status.problem_connectors = True, 2
     status.log_problems.append(LogProblem(message="no bucket"))
-    found = list(worker_findings([WorkerCluster(name="w", status=status)]))
-    assert [one.check for one in found] == ["workers", "connectors", "logs"]
+    actual_worker_findings = list(worker_findings([WorkerCluster(name="w", status=status)]))
+    assert [actual_worker_finding.check for actual_worker_finding in actual_worker_findings] == [
+        "workers",
+        "connectors",
+        "logs",
+    ]
     topic = Topic(name="t", status=TopicStatus(state="TOPIC_STATE_PRESENT"))
     assert list(topic_findings([topic])) == []
     topic.status.differences.append("partitions: 6, specified 3")
@@ -119,7 +123,7 @@ def test_worker_clusters_topics_and_definitions() -> None:
     assert list(definition_findings([definition])) == []
     definition.status.drifted = True
     definition.status.drifts.append("config: tasks.max is 2, was applied as 1")
-    assert [one.check for one in definition_findings([definition])] == ["definitions"]
+    assert [definition_finding.check for definition_finding in definition_findings([definition])] == ["definitions"]
 
 
 @pytest.mark.parametrize(
@@ -134,8 +138,8 @@ def test_worker_clusters_topics_and_definitions() -> None:
 )
 def test_storage_topics(fields: dict[str, Any], problem: str | None) -> None:
     well: dict[str, Any] = {"policy": "compact", "partitions": 1, "replicas": 3, "brokers": 3}
-    found = list(judged("worker-cluster/w", "config", "c", **well | fields))
-    assert [one.problem for one in found] == ([problem] if problem else [])
+    results = list(judged("worker-cluster/w", "config", "c", **well | fields))
+    assert [result.problem for result in results] == ([problem] if problem else [])
     assert list(judged("w", "offset", "o", policy="compact", partitions=25, replicas=1, brokers=1)) == []
     named = WorkerCluster(name="w", spec=WorkerClusterSpec(properties={"config.storage.topic": "mine"}))
     assert topics_of(named) == {"config": "mine", "offset": "w.connect-offsets", "status": "w.connect-status"}

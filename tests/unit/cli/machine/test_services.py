@@ -18,10 +18,10 @@ from keelman.state.settings import Settings
 
 def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
     home, told = Home(tmp_path), list[str]()
-    made = free_settings(home, told.append)
-    assert free_settings(home, told.append) == made
+    new_free_settings = free_settings(home, told.append)
+    assert free_settings(home, told.append) == new_free_settings
     assert told == []
-    plans = make_plans(home, made, environment={})
+    plans = make_plans(home, new_free_settings, environment={})
     ports = [port for plan in plans.values() for *_, port in plan.ports]
     assert len(set(ports)) == len(ports) == 4
     assert plans["agent"].settings.state_address == plans["state"].address
@@ -39,12 +39,12 @@ def test_when_a_kept_port_is_taken_the_new_ones_are_told(tmp_path: Path) -> None
     home, told = Home(tmp_path), list[str]()
     port = int(free_settings(home, told.append)["gateway"]["port"])
     with socket.create_server(("127.0.0.1", port)):
-        made = free_settings(home, told.append)
+        new_free_settings = free_settings(home, told.append)
     (note,) = told
     assert note.startswith(f"port {port} is taken by another process: this home, which had ")
     assert note.endswith(" now")
-    assert f"has ports {made['state']['port']} to " in note
-    assert free_settings(home, told.append) == made, "the new ones are kept"
+    assert f"has ports {new_free_settings['state']['port']} to " in note
+    assert free_settings(home, told.append) == new_free_settings, "the new ones are kept"
     assert len(told) == 1
 
 
@@ -53,17 +53,17 @@ def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        made = free_settings(Home(tmp_path), print)
-        made["gateway"]["http_port"] = str(port)
-        plans = make_plans(Home(tmp_path), made, environment={})
+        new_free_settings = free_settings(Home(tmp_path), print)
+        new_free_settings["gateway"]["http_port"] = str(port)
+        plans = make_plans(Home(tmp_path), new_free_settings, environment={})
         with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT"):
             check_ports(plans)
 
 
 def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    made = free_settings(Home(tmp_path), print)
-    made["gateway"]["http_port"] = made["gateway"]["port"]
-    plans = make_plans(Home(tmp_path), made, environment={})
+    new_free_settings = free_settings(Home(tmp_path), print)
+    new_free_settings["gateway"]["http_port"] = new_free_settings["gateway"]["port"]
+    plans = make_plans(Home(tmp_path), new_free_settings, environment={})
     with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):
         check_ports(plans)
 
@@ -71,14 +71,14 @@ def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) ->
 @pytest.mark.parametrize("by_flag", [True, False])
 def test_a_secret_setting_stands_in_a_file_of_the_home_alone(tmp_path: Path, *, by_flag: bool) -> None:
     url = "postgresql://me:pa55-\"word'@host/db"
-    given = {"state": {"database": url}} if by_flag else {}
+    value = {"state": {"database": url}} if by_flag else {}
     environment = {
         "KEELMAN_STATE_DATABASE": url,
         "KEELMAN_WORKER_PROPERTIES": url,
         "KEELMAN_STATE_PORT": "7411",
         "A": "b",
     }
-    plans = make_plans(Home(tmp_path), given, environment=environment)
+    plans = make_plans(Home(tmp_path), value, environment=environment)
     for plan in plans.values():
         plan.write_secrets()
     assert "pa55" not in " ".join(word for plan in plans.values() for word in plan.command)
@@ -100,9 +100,9 @@ def test_a_detached_system_has_no_secret_setting_on_its_command_line(tmp_path: P
 
 
 def test_state_and_gateway_reach_workers_in_the_same_way(tmp_path: Path) -> None:
-    given = {"gateway": {"worker_ca": "/ca.pem", "worker_user": "alice"}, "state": {"worker_user": "bob"}}
+    fields = {"gateway": {"worker_ca": "/ca.pem", "worker_user": "alice"}, "state": {"worker_user": "bob"}}
     environment = {"KEELMAN_GATEWAY_WORKER_PASSWORD_FILE": "/secret", "KEELMAN_STATE_WORKER_USERS_FILE": "/users"}
-    plans = make_plans(Home(tmp_path), given, environment=environment)
+    plans = make_plans(Home(tmp_path), fields, environment=environment)
     for name, user in (("gateway", "alice"), ("state", "bob")):
         settings = plans[name].settings
         assert (str(settings.worker_ca), settings.worker_user) == ("/ca.pem", user)

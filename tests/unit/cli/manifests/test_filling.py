@@ -28,8 +28,8 @@ description:
 
 
 def read(text: str) -> Any:
-    ((_, found),) = yaml_documents(text)
-    return found
+    ((_, result),) = yaml_documents(text)
+    return result
 
 
 def test_all_sorts_of_fields_are_filled() -> None:
@@ -79,12 +79,12 @@ def test_either_of_two_that_exclude_each_other_within_a_field() -> None:
 
 def test_differences_are_fields_with_their_paths() -> None:
     former = {"a": 1, "m": {"x": "1", "y.z": "2"}, "l": [1], "same": {"q": 1}}
-    wanted = {"a": 2, "m": {"y.z": "3"}, "l": [1, 2], "same": {"q": 1}, "new": {"k": "v"}}
-    assert differences(former, wanted) == [
+    expected = {"a": 2, "m": {"y.z": "3"}, "l": [1, 2], "same": {"q": 1}, "new": {"k": "v"}}
+    assert differences(former, expected) == [
         FieldDifference("a", 1, 2),
         FieldDifference("l", [1], [1, 2]),
         FieldDifference("m.x", "1", None),
         FieldDifference("m.y.z", "2", "3"),
         FieldDifference("new.k", None, "v"),
     ]
-    assert differences(wanted, wanted) == []
+    assert differences(expected, expected) == []

@@ -15,12 +15,12 @@ from keelman.model.errors import InvalidArgument
 
 def test_texts_stay_as_they_were_written() -> None:
     text = "{a: 010, b: 1:30, c: off, d: 2026-01-01, e: 1.10, f: true, g: null, h: 5, i: '5'}"
-    ((line, found),) = yaml_documents(text)
+    ((line, answer),) = yaml_documents(text)
     assert line == 1
-    assert found["a"] == "010"
-    assert (found["b"], found["c"], found["d"]) == ("1:30", "off", "2026-01-01")
-    assert (found["e"], found["e"].text, found["f"], found["g"]) == (1.1, "1.10", True, None)
-    assert (found["h"], found["i"]) == (5, "5")
+    assert answer["a"] == "010"
+    assert (answer["b"], answer["c"], answer["d"]) == ("1:30", "off", "2026-01-01")
+    assert (answer["e"], answer["e"].text, answer["f"], answer["g"]) == (1.1, "1.10", True, None)
+    assert (answer["h"], answer["i"]) == (5, "5")
     assert json_document('{"x": 1.10}')["x"].text == "1.10"
 
 
@@ -42,8 +42,8 @@ def test_what_is_no_yaml_is_refused_with_its_place(text: str, said: str) -> None
 def test_the_standard_input_is_read_beside_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.yaml").write_text("kind: wc\nname: one\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"kind: wc\nname: two\n---\nkind: wc\nname: three\n")))
-    found = read_manifests([str(tmp_path / "a.yaml"), "-"])
-    assert [one.title for one in found] == [f"worker-cluster/{name}" for name in ("one", "two", "three")]
+    manifests = read_manifests([str(tmp_path / "a.yaml"), "-"])
+    assert [manifest.title for manifest in manifests] == [f"worker-cluster/{name}" for name in ("one", "two", "three")]
 
 
 def test_files_folders_and_lists_are_read_in_their_order(tmp_path: Path) -> None:
@@ -54,17 +54,17 @@ def test_files_folders_and_lists_are_read_in_their_order(tmp_path: Path) -> None
     (tmp_path / "below" / "w.properties").write_text("key.converter=x\n")
     (tmp_path / ".hidden.yaml").write_text("kind: nothing")
     (tmp_path / "notes.txt").write_text("kind: nothing")
-    found = read_manifests([str(tmp_path)], cluster="demo")
-    assert [one.title for one in found] == [
+    manifests = read_manifests([str(tmp_path)], cluster="demo")
+    assert [manifest.title for manifest in manifests] == [
         "secret/one",
         "worker-cluster/two",
         "topic/three",
         "worker-configuration/w",
         "connector/demo/x",
     ]
-    assert found[2].place.line == 5
-    assert found[2].labels == {"a": "1"}
-    assert found[4].spec == {"config": {"connector.class": "C", "topics": "a:b"}}
+    assert manifests[2].place.line == 5
+    assert manifests[2].labels == {"a": "1"}
+    assert manifests[4].spec == {"config": {"connector.class": "C", "topics": "a:b"}}
 
 
 @pytest.mark.parametrize(

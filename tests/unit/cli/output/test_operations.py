@@ -26,14 +26,14 @@ from keelman.cli.output.operations import (
 
 
 def operation() -> op.Operation:
-    made = op.Operation(name="op-1", state=op.OPERATION_STATE_RUNNING)
-    made.target.noun, made.target.name = "connector_definition", "lines"
-    first = made.steps.add(name="ask", state=op.OPERATION_STEP_STATE_DONE, attempts=3, message="two\nlines")
+    new_operation = op.Operation(name="op-1", state=op.OPERATION_STATE_RUNNING)
+    new_operation.target.noun, new_operation.target.name = "connector_definition", "lines"
+    first = new_operation.steps.add(name="ask", state=op.OPERATION_STEP_STATE_DONE, attempts=3, message="two\nlines")
     first.start_time.FromSeconds(0)
     first.end_time.FromMilliseconds(1500)
-    made.steps.add(name="write", state=op.OPERATION_STEP_STATE_RUNNING, message="waits")
-    made.steps.add(name="last", state=op.OPERATION_STEP_STATE_PENDING)
-    return made
+    new_operation.steps.add(name="write", state=op.OPERATION_STEP_STATE_RUNNING, message="waits")
+    new_operation.steps.add(name="last", state=op.OPERATION_STEP_STATE_PENDING)
+    return new_operation
 
 
 def test_an_operations_steps_in_words() -> None:
@@ -75,10 +75,16 @@ def test_a_task_whose_attempts_fail_is_not_counted_as_running_between_two_of_the
 
 
 def test_partitions_and_topics_in_lines() -> None:
-    one = topic_pb2.TopicBroker(node_id=1, host="b", port=9092)
+    topic_broker = topic_pb2.TopicBroker(node_id=1, host="b", port=9092)
     two = topic_pb2.TopicBroker(node_id=2)
     parts = [
-        topic_pb2.TopicPartition(leader=one, replicas=[one, two], in_sync_replicas=[one], begin_offset=0, end_offset=7),
+        topic_pb2.TopicPartition(
+            leader=topic_broker,
+            replicas=[topic_broker, two],
+            in_sync_replicas=[topic_broker],
+            begin_offset=0,
+            end_offset=7,
+        ),
         topic_pb2.TopicPartition(partition=1, replicas=[two], in_sync_replicas=[two]),
     ]
     assert partition_lines(parts) == [

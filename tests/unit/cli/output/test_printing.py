@@ -73,9 +73,9 @@ def test_a_table_has_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_would_break_a_line_is_written_out(capsys: pytest.CaptureFixture[str]) -> None:
-    found = [Connector(worker_cluster="demo", name="two\nlines\x1b[2J \N{SNOWMAN}", state="CONNECTOR_STATE_RUNNING")]
+    results = [Connector(worker_cluster="demo", name="two\nlines\x1b[2J \N{SNOWMAN}", state="CONNECTOR_STATE_RUNNING")]
     for form in ("table", "name"):
-        print_list(kinds.CONNECTORS, found, form)
+        print_list(kinds.CONNECTORS, results, form)
         *_, last = capsys.readouterr().out.splitlines()
         assert "two\\nlines\\x1b[2J \N{SNOWMAN}" in last
 
@@ -148,8 +148,8 @@ async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.
 def test_the_classes_of_a_plugin_are_described_by_their_jars() -> None:
     rain = PluginClass(class_name="com.acme.Rain", type="source", version="3", language="java", path="a.jar")
     flip = PluginClass(class_name="com.acme.Flip", type="transformation", language="java", path="a.jar")
-    found = in_words(Plugin(name="acme", version="3", classes=[rain, flip]))["classes"]
-    assert found == {"a.jar": ["source com.acme.Rain 3", "transformation com.acme.Flip"]}
+    classes = in_words(Plugin(name="acme", version="3", classes=[rain, flip]))["classes"]
+    assert classes == {"a.jar": ["source com.acme.Rain 3", "transformation com.acme.Flip"]}
 
 
 def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
@@ -158,9 +158,9 @@ def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
     tasks.append(
         ConnectorTask(task=5, state="CONNECTOR_STATE_RUNNING", worker_id="h:1", waits_for="waits for the file f")
     )
-    found = Connector(worker_cluster="w", name="c", type=ConnectorType.CONNECTOR_TYPE_SOURCE, tasks=tasks)
-    found.config.update({"tasks.max": "5", "connector.class": "X"})
-    words = in_words(found)
+    connector = Connector(worker_cluster="w", name="c", type=ConnectorType.CONNECTOR_TYPE_SOURCE, tasks=tasks)
+    connector.config.update({"tasks.max": "5", "connector.class": "X"})
+    words = in_words(connector)
     assert words == {
         "worker_cluster": "w",
         "name": "c",
@@ -259,10 +259,10 @@ def test_the_words_of_a_refusal_name_plugins_by_their_classes() -> None:
 
 
 def test_a_refusal_is_whole_in_a_wide_line(capsys: pytest.CaptureFixture[str]) -> None:
-    why = "contains the following 1 error(s):\nMissing required configuration.\nSee below"
+    reason = "contains the following 1 error(s):\nMissing required configuration.\nSee below"
     for kind, resource in (
-        (kinds.DEFINITIONS, ConnectorDefinition(status=ConnectorDefinitionStatus(message=why))),
-        (kinds.OPERATIONS, Operation(message=why)),
+        (kinds.DEFINITIONS, ConnectorDefinition(status=ConnectorDefinitionStatus(message=reason))),
+        (kinds.OPERATIONS, Operation(message=reason)),
     ):
         print_list(kind, [resource], "wide")
         assert "1 error(s): Missing required configuration; See below" in capsys.readouterr().out, kind

@@ -36,7 +36,7 @@ def value_for(field: Any) -> Any:
         case FieldDescriptor.TYPE_BOOL:
             return True
         case FieldDescriptor.TYPE_ENUM:
-            return max(field.enum_type.values, key=lambda one: len(one.name) * bool(one.number)).number
+            return max(field.enum_type.values, key=lambda value: len(value.name) * bool(value.number)).number
         case FieldDescriptor.TYPE_INT64 | FieldDescriptor.TYPE_UINT64:
             return MANY
     return FEW
@@ -63,19 +63,19 @@ def lines_of(kind: Kind) -> list[Any]:
         return [ListedClass(f"com.acme.{LONG}", "transformation", LONG, LONG, LONG)]
     noun = (kind.wire or kind.singular).replace("-", "_")
     module = importlib.import_module(f"keelman.api.{kind.area}.v1.{noun}_pb2")
-    one = filled(getattr(module, "".join(word.capitalize() for word in noun.split("_")))())
+    item = filled(getattr(module, "".join(word.capitalize() for word in noun.split("_")))())
     if kind is kinds.CONNECTORS:
-        one.ClearField("lag_bytes")  # what is left is counted in one unit
+        item.ClearField("lag_bytes")  # what is left is counted in one unit
     if kind is kinds.TOPICS:
-        return [topic_line(one)]
-    return list(plan_lines([one])) if kind is kinds.PLANS else [one]
+        return [topic_line(item)]
+    return list(plan_lines([item])) if kind is kinds.PLANS else [item]
 
 
 def printed(kind: Kind, lines: list[Any], room: int = TERMINAL) -> list[str]:
     console = Console(width=room, highlight=False)
-    with console.capture() as found:
+    with console.capture() as capture:
         console.print(table(kind, lines, wide=False, room=room))
-    return found.get().splitlines()
+    return capture.get().splitlines()
 
 
 def columns_of(kind: Kind) -> list[OutputColumn]:
@@ -84,13 +84,13 @@ def columns_of(kind: Kind) -> list[OutputColumn]:
 
 @pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.plural)
 def test_a_table_of_long_values_fits_with_its_words_and_numbers_whole(kind: Kind) -> None:
-    made = table(kind, lines_of(kind), wide=False, room=TERMINAL)
-    widths = [column.max_width for column in made.columns]
+    new_table = table(kind, lines_of(kind), wide=False, room=TERMINAL)
+    widths = [column.max_width for column in new_table.columns]
     assert sum(widths) + 2 * (len(widths) - 1) <= TERMINAL
     title, row = printed(kind, lines_of(kind))
     assert max(len(title), len(row)) <= TERMINAL
     assert "\N{HORIZONTAL ELLIPSIS}" not in title
-    for column, width, cell in zip(columns_of(kind), widths, (next(c.cells) for c in made.columns), strict=True):
+    for column, width, cell in zip(columns_of(kind), widths, (next(c.cells) for c in new_table.columns), strict=True):
         if column.name:
             assert width >= MIN_NAME, column.title
         elif not column.text:
@@ -103,11 +103,11 @@ def test_a_terminal_that_is_wide_enough_shows_everything(kind: Kind) -> None:
 
 
 def test_the_names_of_a_connector_are_whole_beside_all_else_that_is_known_of_it() -> None:
-    one = Connector(worker_cluster="orders", name="orders-to-warehouse-1", state="CONNECTOR_STATE_RUNNING")
-    one.type = CONNECTOR_TYPE_SOURCE
-    one.lag_records, one.worker_id = 123_456, "worker-host-1.example:8083"
-    one.tasks.add(state="CONNECTOR_STATE_FAILED")
-    title, row = printed(kinds.CONNECTORS, [one])
+    connector = Connector(worker_cluster="orders", name="orders-to-warehouse-1", state="CONNECTOR_STATE_RUNNING")
+    connector.type = CONNECTOR_TYPE_SOURCE
+    connector.lag_records, connector.worker_id = 123_456, "worker-host-1.example:8083"
+    connector.tasks.add(state="CONNECTOR_STATE_FAILED")
+    title, row = printed(kinds.CONNECTORS, [connector])
     assert title.split() == ["CLUSTER", "NAME", "TYPE", "STATE", "TASKS", "LEFT"]
     assert row.split()[:2] == ["orders", "orders-to-warehouse-1"]
     assert "\N{HORIZONTAL ELLIPSIS}" not in row

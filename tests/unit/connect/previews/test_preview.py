@@ -125,10 +125,10 @@ class Known:
 
 
 def test_a_preview_registers_no_schema() -> None:
-    new, known = (SchemaText(SchemaKind.AVRO, text) for text in ("new", "known"))
+    new, present = (SchemaText(SchemaKind.AVRO, text) for text in ("new", "known"))
     news: list[str] = []
     dry = DryRegistry(Known(fits=None), news)  # type: ignore[arg-type]
-    assert dry.register("t-value", known) == 7
+    assert dry.register("t-value", present) == 7
     assert news == []
     assert dry.register("t-value", new) == dry.register("t-value", new) == NO_ID
     assert news == ["t-value"]

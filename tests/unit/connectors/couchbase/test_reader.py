@@ -46,7 +46,7 @@ class QuietReader(CouchbaseReader):
     """Its vbuckets begin behind change 6."""
 
     async def _open(
-        self, access: BucketAccess, wanted: StreamOptions, starts: Mapping[int, Position | None]
+        self, access: BucketAccess, stream_options: StreamOptions, starts: Mapping[int, Position | None]
     ) -> dict[int, Position]:
         self._changes = cast("VbucketChanges", Quiet())
         return {number: Position(6, PLACE) for number in starts}
@@ -57,7 +57,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, saved: Mapping[str, Any], **more: st
     monkeypatch.setattr(official, "CouchbaseReader", QuietReader)
     config = {**CONFIG, **{f"couchbase.{key.replace('_', '.')}": text for key, text in more.items()}}
     task = cast("SourceTask", type("Task", (), {"connector": "c", "task": 0, "worker": {}, "beat": lambda *_: None})())
-    return CouchbaseSource.open_task_reader(config, task, lambda one: saved.get(one["partition"]))
+    return CouchbaseSource.open_task_reader(config, task, lambda entry: saved.get(entry["partition"]))
 
 
 def first_batch(reader: Reader) -> SourceBatch:
@@ -101,7 +101,7 @@ def test_a_task_that_goes_on_from_its_offsets_or_reads_all_may_be_parked(monkeyp
 
 def test_documents_that_are_no_json_are_warned_of_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
     warned: list[dict[str, Any]] = []
-    log = type("Log", (), {"warning": lambda _, name, **given: warned.append({"name": name, **given})})
+    log = type("Log", (), {"warning": lambda _, name, **value: warned.append({"name": name, **value})})
     monkeypatch.setattr(official, "_log", log())
     maker = OfficialRecords(CONFIG, official_keys().parse(CONFIG))
     assert not maker.rows([changed(b"no JSON"), changed(b"neither"), changed(b"[", key=b"_txn:1")])

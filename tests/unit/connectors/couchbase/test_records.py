@@ -28,22 +28,22 @@ VBUUID = -6_070_852_297_695_428_608
 
 
 def changed(kind: int = Opcode.MUTATION, value: bytes = b'{"vb": 0}', **more: Any) -> Event:
-    given = {"kind": kind, "vbucket": 0, "seqno": 3, "place": PLACE, "collection": DEFAULT_COLLECTION, "key": b"doc-0",
+    fields = {"kind": kind, "vbucket": 0, "seqno": 3, "place": PLACE, "collection": DEFAULT_COLLECTION, "key": b"doc-0",
              "value": value, "datatype": 1, "cas": 1657324662872342531, "revision": 1, "flags": 33554432, "expiry": 0,
              "lock_time": 0, "size": 0}  # fmt: skip
-    return Event(**{**given, **more})
+    return Event(**{**fields, **more})
 
 
 def test_json_with_metadata() -> None:
-    made = documents.with_metadata(changed(), "travel", False)
-    assert made == (
+    result = documents.with_metadata(changed(), "travel", False)
+    assert result == (
         b'{"bucket":"travel","partition":0,"cas":1657324662872342531,"revSeqno":1,"lockTime":0,"bySeqno":3,'
         b'"vBucketUuid":%d,"flags":33554432,"expiration":0,"event":"mutation","key":"doc-0","content":{"vb": 0}}'
         % VBUUID
     )
-    made = documents.with_metadata(changed(Opcode.DELETION, b""), "travel", False)
-    assert isinstance(made, bytes)
-    assert list(json.loads(made)) == [
+    result = documents.with_metadata(changed(Opcode.DELETION, b""), "travel", False)
+    assert isinstance(result, bytes)
+    assert list(json.loads(result)) == [
         "bucket", "partition", "cas", "revSeqno", "bySeqno", "vBucketUuid", "event", "key",
     ]  # fmt: skip
 
@@ -59,8 +59,8 @@ def test_raw_json() -> None:
 
 
 def test_a_struct_of_everything() -> None:
-    made = documents.message(changed(value=b"\xff", cas=2**64 - 1, flags=2**31), "travel", False)
-    assert dict(made.values) == {
+    message = documents.message(changed(value=b"\xff", cas=2**64 - 1, flags=2**31), "travel", False)
+    assert dict(message.values) == {
         "event": "mutation", "partition": 0, "key": "doc-0", "cas": -1, "bySeqno": 3, "revSeqno": 1, "expiration": 0,
         "flags": -(2**31), "lockTime": 0, "content": b"\xff", "bucket": "travel", "vBucketUuid": VBUUID,
     }  # fmt: skip
@@ -77,18 +77,18 @@ def records(**more: str) -> OfficialRecords:
 
 def test_what_is_passed_over_has_a_record_in_its_place() -> None:
     """Recorded: key `ignored-<vbucket>`, a null, no headers, the event's own offset."""
-    given = [changed(), changed(value=b"no JSON", vbucket=7), changed(key=b"_txn:1"),
+    values = [changed(), changed(value=b"no JSON", vbucket=7), changed(key=b"_txn:1"),
              changed(collection=Collection("_system", "_query")),
              changed(collection=Collection("%x", "y"))]  # fmt: skip
-    made = records(black_hole_topic="hole", headers="key").rows(given)
-    assert [(rows.topic, rows.keys, rows.values, rows.schema) for rows in made] == [
+    rows = records(black_hole_topic="hole", headers="key").rows(values)
+    assert [(rows.topic, rows.keys, rows.values, rows.schema) for rows in rows] == [
         ("travel._default._default", [b"doc-0"], [b'{"vb": 0}'], None),
         ("hole", [b"ignored-7", b"ignored-0", b"ignored-0", b"ignored-0"], [None] * 4, None),
     ]
-    assert [len(rows.headers) for rows in made] == [1, 0]
-    assert made[1].events == given[1:]
-    assert [rows.topic for rows in records().rows(given)] == ["travel._default._default"]
-    all_of_them = records(event_filter="com.couchbase.connect.kafka.filter.AllPassIncludingSystemFilter").rows(given)
+    assert [len(rows.headers) for rows in rows] == [1, 0]
+    assert rows[1].events == values[1:]
+    assert [rows.topic for rows in records().rows(values)] == ["travel._default._default"]
+    all_of_them = records(event_filter="com.couchbase.connect.kafka.filter.AllPassIncludingSystemFilter").rows(values)
     assert [rows.topic for rows in all_of_them] == [
         "travel._default._default", "travel._system._query", "travel._x.y",
     ]  # fmt: skip
@@ -123,8 +123,8 @@ def test_headers_are_written_by_the_header_converter() -> None:
     worker = {"header.converter": "org.apache.kafka.connect.json.JsonConverter"}
     maker = OfficialRecords(config, official_keys().parse(config), worker)
     (rows,) = maker.rows([changed(expiry=7), changed(vbucket=2)])
-    read = [[None if raw is None else json.loads(raw) for _, raw in one] for one in rows.headers]
-    types = [[value and (value["schema"]["type"], value["payload"]) for value in one] for one in read]
+    read = [[None if raw is None else json.loads(raw) for _, raw in header] for header in rows.headers]
+    types = [[value and (value["schema"]["type"], value["payload"]) for value in item] for item in read]
     assert types == [
         [("string", "travel"), ("int64", 3), ("int32", 0), ("int64", 7)],
         [("string", "travel"), ("int64", 3), ("int32", 2), None],
@@ -135,10 +135,10 @@ def test_headers_are_written_by_the_header_converter() -> None:
 
 
 def test_topics_of_collections() -> None:
-    made = records(collection_to_topic="s.c=old,s.d=other").rows(
+    rows = records(collection_to_topic="s.c=old,s.d=other").rows(
         [changed(collection=Collection("s", name)) for name in ("c", "d", "%e")]
     )
-    assert [rows.topic for rows in made] == ["old", "other", "travel.s._e"]
+    assert [rows.topic for rows in rows] == ["old", "other", "travel.s._e"]
 
 
 def test_source_partitions_as_recorded() -> None:
@@ -174,14 +174,14 @@ def test_a_pace_is_held_each_second() -> None:
     assert ChangePace(None).left(1.0) is None
 
 
-@pytest.mark.parametrize(("text", "found"), [("100ms", 0.1), ("0", 0), (" 2M ", 120), ("1d", 86400)])
-def test_durations(text: str, found: float) -> None:
-    assert seconds(text) == found
+@pytest.mark.parametrize(("text", "count"), [("100ms", 0.1), ("0", 0), (" 2M ", 120), ("1d", 86400)])
+def test_durations(text: str, count: float) -> None:
+    assert seconds(text) == count
 
 
-@pytest.mark.parametrize(("text", "found"), [("16m", 16 << 20), ("0", 0), ("3B", 3)])
-def test_sizes(text: str, found: int) -> None:
-    assert size_bytes(text) == found
+@pytest.mark.parametrize(("text", "count"), [("16m", 16 << 20), ("0", 0), ("3B", 3)])
+def test_sizes(text: str, count: int) -> None:
+    assert size_bytes(text) == count
 
 
 GOOD = {
@@ -248,22 +248,22 @@ def test_names_of_collections_that_are_none(key: str, value: str, said: str) -> 
 def test_how_a_bucket_is_reached_goes_to_who_watches_it() -> None:
     parsed = official_keys().parse({**GOOD, "couchbase.bootstrap.timeout": "7s", "couchbase.network": "external"})
     texts = reached_by(parsed, parsed["couchbase.seed.nodes"], "travel")
-    found = access_by(texts)
-    assert found == replace(access_of(parsed, parsed["couchbase.seed.nodes"], "travel"), compression="ENABLED")
-    assert (found.user, found.password, found.bootstrap_seconds, found.network) == ("u", "p", 7.0, "external")
+    access = access_by(texts)
+    assert access == replace(access_of(parsed, parsed["couchbase.seed.nodes"], "travel"), compression="ENABLED")
+    assert (access.user, access.password, access.bootstrap_seconds, access.network) == ("u", "p", 7.0, "external")
 
 
 def test_a_task_at_its_offsets_rests_until_there_is_more() -> None:
     config = {**GOOD, "couchbase.partitions": "0;1"}
     offsets = {"0": {"bySeqno": 5, "vbuuid": 7}, "1": {"bySeqno": -1, "vbuuid": -1}}
-    watch = CouchbaseSource.resting(config, lambda one: offsets.get(one["partition"]))
+    watch = CouchbaseSource.resting(config, lambda entry: offsets.get(entry["partition"]))
     assert isinstance(watch, VbucketWatch)
     assert watch.positions == {0: (5, 7), 1: (2**64 - 1, 2**64 - 1)}
     assert from_wire(to_wire(watch) or wire.Watch()) == watch
     offsets["1"] = {"bySeqno": 5}
-    assert CouchbaseSource.resting(config, lambda one: offsets.get(one["partition"])) is None
+    assert CouchbaseSource.resting(config, lambda entry: offsets.get(entry["partition"])) is None
     del offsets["1"]
-    assert CouchbaseSource.resting(config, lambda one: offsets.get(one["partition"])) is None
+    assert CouchbaseSource.resting(config, lambda entry: offsets.get(entry["partition"])) is None
     assert CouchbaseSource.resting({**config, "couchbase.stream.from": "BEGINNING"}, lambda _: {"bySeqno": 5}) is None
 
 
@@ -271,13 +271,13 @@ def test_what_a_worker_makes_of_classes_that_are_no_plugins() -> None:
     """A worker looks classes up before the connector judges them."""
     keys, find = CouchbaseSource.config_def(), PluginRegistry().find
     filters = "com.couchbase.connect.kafka.filter."
-    for given in ({}, {"couchbase.event.filter": f"{filters}AllPassIncludingSystemFilter"}):
-        found = keys.validate({**GOOD, **given}, find)
-        assert not [error for one in found.values() for error in one.errors]
+    for value in ({}, {"couchbase.event.filter": f"{filters}AllPassIncludingSystemFilter"}):
+        answer = keys.validate({**GOOD, **value}, find)
+        assert not [error for item in answer.values() for error in item.errors]
     other = {"couchbase.source.handler": f"{documents.HANDLERS}Other", "couchbase.event.filter": f"{filters}Other"}
-    found = keys.validate({**GOOD, **other}, find)
-    assert "other handlers are not served" in found["couchbase.source.handler"].errors[0]
-    assert "AllPassFilter" in found["couchbase.event.filter"].errors[0]
+    answer = keys.validate({**GOOD, **other}, find)
+    assert "other handlers are not served" in answer["couchbase.source.handler"].errors[0]
+    assert "AllPassFilter" in answer["couchbase.event.filter"].errors[0]
 
 
 AS_PRINTED = {

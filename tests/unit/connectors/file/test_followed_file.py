@@ -76,18 +76,18 @@ def test_the_target_of_a_link_changes(follower: Follower, tmp_path: Path) -> Non
 def test_a_task_rests_on_the_file_that_its_offset_speaks_of(tmp_path: Path) -> None:
     path = tmp_path / "in"
     path.write_bytes(b"one\ntwo\n")
-    config, known = {"file": f" {path} ", "topic": "t"}, dict[str, Any]()
+    config, present = {"file": f" {path} ", "topic": "t"}, dict[str, Any]()
 
     def offset(partition: Mapping[str, Any]) -> dict[str, Any] | None:
-        return known or None if partition == {"filename": str(path)} else None
+        return present or None if partition == {"filename": str(path)} else None
 
     assert FileStreamSource.resting(config, offset) is None
     reader = FileStreamSource.open_reader(config, offset)
     batch = reader.read()
     assert batch is not None
-    known.update(batch.offsets[0][1] or {})
+    present.update(batch.offsets[0][1] or {})
     assert FileStreamSource.resting(config, offset) == watched(path, 8)
-    known["position"] = 4
+    present["position"] = 4
     assert FileStreamSource.resting(config, offset) is None, "somebody has set it since: its mark says nothing"
     assert FileStreamSource.resting({"topic": "t"}, offset) is None
     reader.close()

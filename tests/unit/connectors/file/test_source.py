@@ -113,8 +113,8 @@ def test_a_line_without_end_is_refused_in_the_end(follower: Follower, monkeypatc
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 def test_no_more_lines_than_asked_for(tmp_path: Path, end: bytes) -> None:
-    wanted = [b"%d" % n * (n % 7) for n in range(1000)]
-    (tmp_path / "in").write_bytes(end.join(wanted) + end + b"rest")
+    expected = [b"%d" % n * (n % 7) for n in range(1000)]
+    (tmp_path / "in").write_bytes(end.join(expected) + end + b"rest")
     follower = Follower(tmp_path / "in", **{"batch.size": "30"})
     assert follower.read() == 30
     follower.reader.most_records = 7
@@ -122,7 +122,7 @@ def test_no_more_lines_than_asked_for(tmp_path: Path, end: bytes) -> None:
     follower.restart()
     assert follower.read() == 30
     follower.reader.most_records = None
-    assert follower.all() == wanted
+    assert follower.all() == expected
     follower.reader.close()
 
 

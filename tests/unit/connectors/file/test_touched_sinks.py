@@ -103,7 +103,7 @@ def test_whatever_somebody_does_to_the_file(tmp_path: Path, state: Callable[[Sun
         sink.copy(TOTAL)
         sink.kill()
     numbers, others = sink.found()
-    warned = [one for one in logged if one["log_level"] == "warning"]
+    warned = [entry for entry in logged if entry["log_level"] == "warning"]
     expected = CELLS[touch].get(state, ONCE)
     assert set(others) <= {STRANGE, touched.FILLER}, "a torn line is there, or one that is glued to another"
     assert strange.count(STRANGE) // 2 <= len(others)
@@ -128,7 +128,7 @@ def test_what_is_cut_is_kept_beside_the_file_and_told(tmp_path: Path) -> None:
     with capture_logs() as logged:
         sink.start()
     sink.copy(200)
-    (told,) = [one for one in logged if one["event"] == "torn_tail_cut"]
+    (told,) = [entry for entry in logged if entry["event"] == "torn_tail_cut"]
     assert told["log_level"] == "warning"
     assert told["bytes"] == len(torn)
     assert Path(told["kept"]).read_bytes() == torn
@@ -187,7 +187,7 @@ def test_lines_of_kafka_connect_stay_and_its_offset_counts(tmp_path: Path, ended
         sink.copy(400)
     assert sink.path.read_bytes().startswith(before), "something was cut"
     assert sink.found() == (sorted([*range(400), *range(100, 100 + uncommitted)]), [])
-    assert [one["bytes"] for one in logged if one["event"] == "torn_tail_left"] == (
+    assert [entry["bytes"] for entry in logged if entry["event"] == "torn_tail_left"] == (
         [len(written(0, 250 + uncommitted))] if uncommitted else []
     )
 
@@ -215,7 +215,7 @@ def test_an_unclean_end_of_an_older_version_cuts_nothing_and_warns(tmp_path: Pat
     with capture_logs() as logged:
         sink.copy(20)
     assert sink.found() == (list(range(20)), [STRANGE])
-    assert [one["bytes"] for one in logged if one["event"] == "tail_left"] == [len(STRANGE)]
+    assert [entry["bytes"] for entry in logged if entry["event"] == "tail_left"] == [len(STRANGE)]
 
 
 def test_a_sink_goes_on_without_leave_to_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,7 +229,7 @@ def test_a_sink_goes_on_without_leave_to_read(tmp_path: Path, monkeypatch: pytes
     with capture_logs() as logged:
         sink.copy(150)
     assert set(sink.found()[0]) == set(range(150)), "nothing is cut that was not seen"
-    assert [one["event"] for one in logged if one["log_level"] == "warning"] == ["torn_tail_left"]
+    assert [entry["event"] for entry in logged if entry["log_level"] == "warning"] == ["torn_tail_left"]
 
 
 @pytest.mark.parametrize("touch", [touched.remove, touched.truncate, touched.replace], ids=lambda touch: touch.__name__)

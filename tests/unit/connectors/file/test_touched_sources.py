@@ -176,9 +176,9 @@ def test_what_somebody_took_away_is_told_and_what_came_in_its_place_is_copied(
     new = source.path.read_bytes().splitlines()
     assert got[len(got) - len(new) :] == new, "what stands in the file now is copied from its first byte"
     # What was not read before it was removed or replaced is read all the same, by a source that runs.
-    kept = state is behind and touch in (touched.remove, touched.replace, touched.restore)
-    assert len(got) - len(new) - before == (20 if kept else 0)
-    warned = [one for one in logged if one["log_level"] == "warning" and one["event"] != "file_missing"]
+    stored = state is behind and touch in (touched.remove, touched.replace, touched.restore)
+    assert len(got) - len(new) - before == (20 if stored else 0)
+    warned = [entry for entry in logged if entry["log_level"] == "warning" and entry["event"] != "file_missing"]
     if not (state in (running, behind) and touch in (touched.remove, touched.replace, touched.restore)):
         assert warned
         assert size
@@ -261,7 +261,7 @@ def test_what_is_not_unpacked_here_is_named(tmp_path: Path) -> None:
     with capture_logs() as logged:
         source.write(5)
         assert source.follower.all()[50:] == [line(n) for n in range(70, 75)]
-    events = {one["event"]: one for one in logged if one["log_level"] == "warning"}
+    events = {entry["event"]: entry for entry in logged if entry["log_level"] == "warning"}
     assert events["file_passed_over"]["passed"] == str(tmp_path / "in.log.2.zst")
     assert events["file_passed_over"]["bytes"] == 10
     told = events.get("file_replaced") or events["file_truncated"]  # the new file may have the inode of the old one

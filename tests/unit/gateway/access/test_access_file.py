@@ -30,10 +30,10 @@ def file(tmp_path: Path) -> Path:
 
 def test_callers_have_their_role_for_all_clusters_or_for_some(file: Path) -> None:
     file.write_text(f"{TOKEN}clusters = ['a', 'b']\n{USER}[[key]]\nid='k'\nsecret='s'\naccount='123450006789'\n")
-    found = read_access_file("gateway.access_file", file)
-    assert found.tokens == {DIGEST: GatewayCaller("ci", Role.OPERATOR, frozenset({"a", "b"}))}
-    assert found.users == {"alice": GatewayCaller("alice", Role.ADMIN)}
-    assert found.keys["k"].role is Role.ADMIN
+    access_file = read_access_file("gateway.access_file", file)
+    assert access_file.tokens == {DIGEST: GatewayCaller("ci", Role.OPERATOR, frozenset({"a", "b"}))}
+    assert access_file.users == {"alice": GatewayCaller("alice", Role.ADMIN)}
+    assert access_file.keys["k"].role is Role.ADMIN
 
 
 @pytest.mark.parametrize(
@@ -94,25 +94,25 @@ def key_of(account: str) -> str:
 
 
 def test_what_an_account_may_name(file: Path, tmp_path: Path) -> None:
-    one, two = "123450006789", "999988887777"
+    item, two = "123450006789", "999988887777"
     managed = tmp_path / "managed.toml"
-    file.write_text(key_of(one))
+    file.write_text(key_of(item))
     managed.write_text("")
     callers = Callers(Settings(access_file=file, managed_connect_access_file=managed))
-    assert callers.account(one) == WHOLE, "there is no other"
+    assert callers.account(item) == WHOLE, "there is no other"
     managed.write_text(key_of(two))
-    assert callers.account(one) == Account((f"{one}/*",), ())
+    assert callers.account(item) == Account((f"{item}/*",), ())
     assert callers.account(two) == Account((f"{two}/*",), ())
     managed.write_text(f"{key_of(two)}{ACCOUNT}secrets = ['prod/*', 'shared']\nbuckets = ['logs-*']\n")
-    found = callers.account(one)
-    assert found == Account(("prod/*", "shared"), ("logs-*",))
-    assert not found.has_all_secrets
-    assert [found.has_bucket(name) for name in ("logs-", "logs-a", "log")] == [True, True, False]
+    account = callers.account(item)
+    assert account == Account(("prod/*", "shared"), ("logs-*",))
+    assert not account.has_all_secrets
+    assert [account.has_bucket(name) for name in ("logs-", "logs-a", "log")] == [True, True, False]
     assert callers.account(two) == Account((f"{two}/*",), ())
-    file.write_text(key_of(one))
+    file.write_text(key_of(item))
     managed.write_text(f"{ACCOUNT}secrets = ['*']\n")
-    assert callers.account(one) == Account(("*",), ()), "what is said of it holds, though there is no other"
-    assert callers.account(one).has_all_secrets
+    assert callers.account(item) == Account(("*",), ()), "what is said of it holds, though there is no other"
+    assert callers.account(item).has_all_secrets
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -8,14 +8,14 @@ from keelman.model.access.roles import Role
 
 
 def changes(*clusters: str) -> WatchConnectorsResponse:
-    found = ConnectorChanges(
+    actual_changes = ConnectorChanges(
         revision=7,
         worker_clusters=clusters,
-        connectors=[Connector(worker_cluster=one, name="c") for one in clusters],
-        gone=[ConnectorName(worker_cluster=one, name="d") for one in clusters],
+        connectors=[Connector(worker_cluster=cluster, name="c") for cluster in clusters],
+        gone=[ConnectorName(worker_cluster=cluster, name="d") for cluster in clusters],
         unreachable=UnreachableClusters(reasons=dict.fromkeys(clusters, "no answer")),
     )
-    return WatchConnectorsResponse(changes=found)
+    return WatchConnectorsResponse(changes=actual_changes)
 
 
 def test_changes_of_other_worker_clusters_are_cut_out() -> None:

@@ -16,27 +16,27 @@ from keelman.rpc.times import to_timestamp
 
 def found() -> DedicatedConnector:
     """A connector that runs."""
-    made = DedicatedConnector(name="mc-abc12345abcd4444a8b9123456f513ed")
-    made.spec.connector = "c"
-    made.spec.origin.CopyFrom(Origin(api="managed-connect", scope="123450006789", key="c"))
-    made.spec.extra.CopyFrom(extra_of({"region": "us-east-1", "networkType": "IPV4"}, {"a": "b"}))
-    made.status.state = DEDICATED_CONNECTOR_STATE_RUNNING
-    return made
+    connector = DedicatedConnector(name="mc-abc12345abcd4444a8b9123456f513ed")
+    connector.spec.connector = "c"
+    connector.spec.origin.CopyFrom(Origin(api="managed-connect", scope="123450006789", key="c"))
+    connector.spec.extra.CopyFrom(extra_of({"region": "us-east-1", "networkType": "IPV4"}, {"a": "b"}))
+    connector.status.state = DEDICATED_CONNECTOR_STATE_RUNNING
+    return connector
 
 
 def test_one_that_runs_and_whose_logs_are_not_delivered_says_so() -> None:
-    made = found()
-    assert "stateDescription" not in description(made)
+    result = found()
+    assert "stateDescription" not in description(result)
     since = to_timestamp(datetime(2026, 11, 25, 12, 0, 0, tzinfo=UTC))
-    made.status.log_problems.append(LogProblem(stream="c-0", target="s3", message="no such bucket", since=since))
-    told = description(made)
+    result.status.log_problems.append(LogProblem(stream="c-0", target="s3", message="no such bucket", since=since))
+    told = description(result)
     assert told["connectorState"] == "RUNNING"
     assert told["stateDescription"] == {
         "code": "LogDeliveryError.NotDelivered",
         "message": "Logs are not delivered: s3: c-0: no such bucket (since 2026-11-25T12:00:00.000Z)",
     }
-    made.status.code, made.status.message = "ConnectorError.TaskFailed", "task 0 failed"
-    assert description(made)["stateDescription"] == {"code": "ConnectorError.TaskFailed", "message": "task 0 failed"}
+    result.status.code, result.status.message = "ConnectorError.TaskFailed", "task 0 failed"
+    assert description(result)["stateDescription"] == {"code": "ConnectorError.TaskFailed", "message": "task 0 failed"}
 
 
 ROLE = "arn:aws:iam::123450006789:role/connect"

@@ -35,8 +35,8 @@ def steps(**states: Any) -> list[pb.OperationStep]:
     return [pb.OperationStep(name=name.replace("_", "-"), state=state) for name, state in states.items()]
 
 
-def told(found: pb.Operation) -> dict[str, Any]:
-    return description(CONNECTOR, found)
+def told(actual_operation: pb.Operation) -> dict[str, Any]:
+    return description(CONNECTOR, actual_operation)
 
 
 @pytest.mark.parametrize("kind", [CONFIG, WORKERS])
@@ -103,8 +103,8 @@ BEGUN = {
 @pytest.mark.parametrize("state", [PENDING, RUNNING, GOES_BACK, SUCCEEDED, FAILED, CANCELED])
 def test_steps(state: Any) -> None:
     for ours, wire in BEGUN.items():
-        found = told(operation(state=state, steps=steps(validate_update=ours)))["operationSteps"]
-        assert found == [{"stepType": "VALIDATE_UPDATE", "stepState": wire}]
+        operation_steps = told(operation(state=state, steps=steps(validate_update=ours)))["operationSteps"]
+        assert operation_steps == [{"stepType": "VALIDATE_UPDATE", "stepState": wire}]
     waiting = told(operation(state=state, steps=steps(finalize_update=STEP.OPERATION_STEP_STATE_PENDING)))
     is_over = state in (SUCCEEDED, FAILED, CANCELED)
     assert waiting["operationSteps"][0]["stepState"] == ("CANCELLED" if is_over else "PENDING")
@@ -117,7 +117,10 @@ def test_steps_of_an_update_that_was_taken_back_and_none_of_those_that_the_wire_
         reach_brokers=done, start_workers=done, initialize_update=done, update_connector_configuration=undone,
         validate_update=failed, finalize_update=pending,
     )  # fmt: skip
-    assert [(one["stepType"], one["stepState"]) for one in told(operation(steps=of_update))["operationSteps"]] == [
+    assert [
+        (operation_step["stepType"], operation_step["stepState"])
+        for operation_step in told(operation(steps=of_update))["operationSteps"]
+    ] == [
         ("INITIALIZE_UPDATE", "COMPLETED"),
         ("UPDATE_CONNECTOR_CONFIGURATION", "CANCELLED"),
         ("VALIDATE_UPDATE", "FAILED"),

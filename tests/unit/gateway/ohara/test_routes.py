@@ -77,13 +77,13 @@ async def web(things: Things) -> Any:
 
 
 async def test_the_calls_of_an_object(web: httpx.AsyncClient, things: Things) -> None:
-    made = await web.post("/things", json={"name": "a", "none": None})
-    assert (made.status_code, made.json()) == (200, {"group": "default", "name": "a"})
-    assert made.headers["content-type"] == "application/json"
-    assert (await web.get("/things/a")).json() == made.json()
+    result = await web.post("/things", json={"name": "a", "none": None})
+    assert (result.status_code, result.json()) == (200, {"group": "default", "name": "a"})
+    assert result.headers["content-type"] == "application/json"
+    assert (await web.get("/things/a")).json() == result.json()
     assert (await web.put("/things/b?group=g", json={"x": 1})).json() == {"group": "g", "name": "b", "x": 1}
-    assert [one["name"] for one in (await web.get("/things")).json()] == ["a", "b"]
-    assert [one["name"] for one in (await web.get("/things?group=g&x=1")).json()] == ["b"]
+    assert [entry["name"] for entry in (await web.get("/things")).json()] == ["a", "b"]
+    assert [entry["name"] for entry in (await web.get("/things?group=g&x=1")).json()] == ["b"]
     gone = await web.delete("/things/a")
     assert (gone.status_code, gone.content) == (204, b"")
     assert (await web.delete("/things/a")).status_code == 204

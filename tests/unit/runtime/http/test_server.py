@@ -129,7 +129,7 @@ SENT_ON = GET + b"\r\nX-Keelman-Seconds: 5.000"
 
 
 @pytest.mark.parametrize(
-    ("request_bytes", "status", "why"),
+    ("request_bytes", "status", "reason"),
     [
         (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505, b"HTTP/2.0 is not spoken here: use HTTP/1.1"),
         (b"HEAD / HTTP/3.0\r\nHost: x\r\n\r\n", 505, b""),
@@ -149,19 +149,19 @@ SENT_ON = GET + b"\r\nX-Keelman-Seconds: 5.000"
     ],
 )
 async def test_versions_and_heads_are_those_that_connect_takes(
-    server: Any, request_bytes: bytes, status: int, why: bytes
+    server: Any, request_bytes: bytes, status: int, reason: bytes
 ) -> None:
     port, _ = server
     said = await exchange(port, request_bytes)
     assert (int(said.split()[1]), said.count(b"HTTP/1.1 ")) == (status, 1), said
-    assert why in said
+    assert reason in said
     assert await answered(port)
 
 
 async def test_a_second_request_is_judged_as_the_first(server: Any) -> None:
     port, _ = server
     said = await exchange(port, b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + head(GET, 9000))
-    assert [said.count(one) for one in (b"HTTP/1.1 200 ", b"HTTP/1.1 431 ")] == [1, 1], said
+    assert [said.count(item) for item in (b"HTTP/1.1 200 ", b"HTTP/1.1 431 ")] == [1, 1], said
 
 
 @pytest.mark.parametrize("answers", [1, 2])
@@ -291,8 +291,8 @@ async def test_all_that_are_too_many_give_way_though_they_come_at_once(
         assert await answered(port), "behind them"
         await eventually(lambda: _connected(port) <= 16, seconds=60)
     finally:
-        for one in opened:
-            one.close()
+        for item in opened:
+            item.close()
 
 
 async def test_large_bodies_are_bounded_together(server: Any) -> None:
@@ -303,8 +303,8 @@ async def test_large_bodies_are_bounded_together(server: Any) -> None:
         writer.write(head + bytes(LIMIT - 1))
         await writer.drain()
     said = [await reader.read() for reader, _ in held]
-    assert sum(b" 429 " in one for one in said) >= 1
-    assert sum(b" 408 " in one for one in said) >= 1
+    assert sum(b" 429 " in item for item in said) >= 1
+    assert sum(b" 408 " in item for item in said) >= 1
     for _, writer in held:
         writer.close()
     await eventually(lambda: app._held == 0, seconds=60)

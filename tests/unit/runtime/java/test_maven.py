@@ -42,9 +42,9 @@ class Source:
 async def test_fetched_once_and_then_read_from_the_cache(tmp_path: Path) -> None:
     source = Source()
     assert cached(LOCK, tmp_path) is None
-    found = await jars(LOCK, cache=tmp_path, fetch=source)
-    assert [p.read_bytes() for p in found] == list(CONTENTS.values())
-    assert await jars(LOCK, cache=tmp_path, fetch=source) == found == cached(LOCK, tmp_path)
+    actual_jars = await jars(LOCK, cache=tmp_path, fetch=source)
+    assert [p.read_bytes() for p in actual_jars] == list(CONTENTS.values())
+    assert await jars(LOCK, cache=tmp_path, fetch=source) == actual_jars == cached(LOCK, tmp_path)
     assert source.asked == [["one-1.0.jar", "two-2.0.jar"]]
 
 
@@ -59,8 +59,8 @@ async def test_many_at_once_fetch_once(tmp_path: Path) -> None:
 async def test_only_the_wrong_one_is_fetched_again(tmp_path: Path) -> None:
     source = Source(lambda call, file: b"spoilt!!!!" if call == 1 and file == "two-2.0.jar" else CONTENTS[file])
     told: list[str] = []
-    found = await jars(LOCK, cache=tmp_path, fetch=source, progress=told.append)
-    assert found[1].read_bytes() == CONTENTS["two-2.0.jar"]
+    actual_jars = await jars(LOCK, cache=tmp_path, fetch=source, progress=told.append)
+    assert actual_jars[1].read_bytes() == CONTENTS["two-2.0.jar"]
     assert source.asked[1:] == [["two-2.0.jar"]]
     assert told == ["fetching again: org.example:two:2.0"]
 
@@ -87,16 +87,16 @@ async def test_a_source_that_fails_twice_is_told_in_its_own_words(tmp_path: Path
 @pytest.mark.parametrize("damage", ["remove", "shorten", "marker"])
 async def test_a_damaged_folder_is_filled_again(tmp_path: Path, damage: str) -> None:
     source = Source()
-    found = await jars(LOCK, cache=tmp_path, fetch=source)
+    actual_jars = await jars(LOCK, cache=tmp_path, fetch=source)
     if damage == "remove":
-        found[0].unlink()
+        actual_jars[0].unlink()
     elif damage == "shorten":
-        found[0].write_bytes(b"f")
+        actual_jars[0].write_bytes(b"f")
     else:
-        (found[0].parent / ".complete").write_text("another lock")
+        (actual_jars[0].parent / ".complete").write_text("another lock")
     assert cached(LOCK, tmp_path) is None
-    assert await jars(LOCK, cache=tmp_path, fetch=source) == found
-    assert found[0].read_bytes() == CONTENTS["one-1.0.jar"]
+    assert await jars(LOCK, cache=tmp_path, fetch=source) == actual_jars
+    assert actual_jars[0].read_bytes() == CONTENTS["one-1.0.jar"]
     assert len(source.asked) == 2
 
 

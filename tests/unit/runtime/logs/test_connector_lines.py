@@ -54,16 +54,16 @@ async def test_lines_are_found_in_what_a_process_writes(
     file = tmp_path / "log"
     file.write_text(written)
     for name in NAMES:
-        found = ConnectorLines(name).kept(written.encode().splitlines(keepends=True))
-        assert found.count(b"said") == found.count(b"more ") + found.count(b'"event": "more"') == 1, name
-        assert (b"as told" in found) == (b"went_wrong" in found) == (name == "plain")
-        assert b"nothing" not in found
+        result = ConnectorLines(name).kept(written.encode().splitlines(keepends=True))
+        assert result.count(b"said") == result.count(b"more ") + result.count(b'"event": "more"') == 1, name
+        assert (b"as told" in result) == (b"went_wrong" in result) == (name == "plain")
+        assert b"nothing" not in result
         async for _ in read_log_of(ConnectorLines(name), file, tail_lines=1000, follow=False):
             pass
         pieces = [p async for p in read_log_of(ConnectorLines(name), file, tail_lines=1000, follow=False)]
-        assert b"".join(pieces) == found
+        assert b"".join(pieces) == result
         pieces = [p async for p in read_log_of(ConnectorLines(name), file, tail_lines=1, follow=False)]
-        assert b"".join(pieces) == found.splitlines(keepends=True)[-1]
+        assert b"".join(pieces) == result.splitlines(keepends=True)[-1]
 
 
 @pytest.mark.parametrize("json", [False, True])
@@ -77,10 +77,10 @@ def test_connectors_of_two_worker_clusters_are_told_apart(capsys: pytest.Capture
     log.info("of nobody", connector="x")
     written = capsys.readouterr().err.encode().splitlines(keepends=True)
     for cluster in ("a", "a b", "ab"):
-        found = ConnectorLines("x", cluster).kept(written).splitlines()
-        assert len(found) == 2, found
-        assert f"of {cluster}".encode() in found[0]
-        assert b"of nobody" in found[1], "a worker's own log need not name its cluster"
+        lines = ConnectorLines("x", cluster).kept(written).splitlines()
+        assert len(lines) == 2, lines
+        assert f"of {cluster}".encode() in lines[0]
+        assert b"of nobody" in lines[1], "a worker's own log need not name its cluster"
     assert len(ConnectorLines("x").kept(written).splitlines()) == 4
 
 
@@ -112,36 +112,36 @@ def test_a_threads_lines_carry_what_it_is_about(capsys: pytest.CaptureFixture[st
     thread.start()
     thread.join()
     ours.get_logger().info("elsewhere")
-    found = RECENT.of("mine")
-    assert [one["event"] for one in found] == ["copied", "and a library spoke"]
-    assert all((one["task"], one["slot"], one["service"]) == (3, "s1", "slot") for one in found)
+    result = RECENT.of("mine")
+    assert [entry["event"] for entry in result] == ["copied", "and a library spoke"]
+    assert all((entry["task"], entry["slot"], entry["service"]) == (3, "s1", "slot") for entry in result)
     assert '"connector": "mine"' not in capsys.readouterr().err.splitlines()[-1]
 
 
 def test_what_is_kept_is_bounded() -> None:
-    kept = RecentLines()
-    kept.note(None, "info", {"event": "before", "connector": "a"})
-    assert kept.of("a") == []
-    kept.keep(10)
+    recent_lines = RecentLines()
+    recent_lines.note(None, "info", {"event": "before", "connector": "a"})
+    assert recent_lines.of("a") == []
+    recent_lines.keep(10)
     for number in range(4):
         for name in ("quiet", "loud"):
-            kept.note(None, "info", {"event": str(number), "connector": name, "_record": object(), "odd": {1}})
-    assert [one["event"] for one in kept.of("quiet")] == ["0", "1", "2", "3"]
-    assert kept.of("quiet", 1)[0] == {"event": "3", "connector": "quiet", "odd": "{1}"}
+            recent_lines.note(None, "info", {"event": str(number), "connector": name, "_record": object(), "odd": {1}})
+    assert [entry["event"] for entry in recent_lines.of("quiet")] == ["0", "1", "2", "3"]
+    assert recent_lines.of("quiet", 1)[0] == {"event": "3", "connector": "quiet", "odd": "{1}"}
     for number in range(8):
-        kept.note(None, "info", {"event": str(number), "connector": "loud"})
-    assert kept.of("quiet") == []
-    assert len(kept.of("loud")) <= 10
+        recent_lines.note(None, "info", {"event": str(number), "connector": "loud"})
+    assert recent_lines.of("quiet") == []
+    assert len(recent_lines.of("loud")) <= 10
     for name in ("first", "second", "second", "second", "first", "third", "third", "third"):
-        kept.note(None, "info", {"event": "said", "connector": name})
+        recent_lines.note(None, "info", {"event": "said", "connector": name})
     for _ in range(4):
-        kept.note(None, "info", {"event": "said", "connector": "third"})
-    assert [len(kept.of(name)) for name in ("first", "second")] == [2, 0]
-    kept.keep(10_000)
+        recent_lines.note(None, "info", {"event": "said", "connector": "third"})
+    assert [len(recent_lines.of(name)) for name in ("first", "second")] == [2, 0]
+    recent_lines.keep(10_000)
     for number in range(EACH + 50):
-        kept.note(None, "info", {"event": str(number), "connector": "loud"})
-    assert len(kept.of("loud")) == EACH
-    assert kept.of("loud", 0) == []
-    long: Any = kept.note(None, "info", {"event": "x" * 50_000, "connector": "long"})
+        recent_lines.note(None, "info", {"event": str(number), "connector": "loud"})
+    assert len(recent_lines.of("loud")) == EACH
+    assert recent_lines.of("loud", 0) == []
+    long: Any = recent_lines.note(None, "info", {"event": "x" * 50_000, "connector": "long"})
     assert len(long["event"]) == 50_000
-    assert len(kept.of("long")[0]["event"]) < 30_000
+    assert len(recent_lines.of("long")[0]["event"]) < 30_000

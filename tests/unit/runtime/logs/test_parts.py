@@ -16,12 +16,12 @@ from keelman.runtime.logs.parts import Keeping, Log, PartsReader
 
 def text_of(log: Log, position: int | None = None) -> bytes:
     with PartsReader(log) as reader:
-        found, at = b"", reader.begin() if position is None else position
+        text, at = b"", reader.begin() if position is None else position
         while True:
             piece, at = reader.read(at, 1000)
             if not piece:
-                return found
-            found += piece
+                return text
+            text += piece
 
 
 def append(file: Path, text: bytes) -> None:
@@ -41,11 +41,11 @@ def log(tmp_path: Path) -> Log:
 def test_the_oldest_lines_go_into_parts_and_their_place_on_the_disk_is_given_back(log: Log) -> None:
     append(log.file, lines(0, 100_000))
     size = log.file.stat().st_size
-    made = log.keep(Keeping(100_000), written=True)
-    assert made == len(log.parts()) == 10  # of some 12, for ten are kept
+    result = log.keep(Keeping(100_000), written=True)
+    assert result == len(log.parts()) == 10  # of some 12, for ten are kept
     assert log.keep(Keeping(100_000), written=True) == 0
-    found = log.file.stat()
-    assert (found.st_size, found.st_blocks * 512 < 120_000) == (size, True)
+    stat = log.file.stat()
+    assert (stat.st_size, stat.st_blocks * 512 < 120_000) == (size, True)
     assert text_of(log) == lines(0, 100_000)[log.parts()[0].begin :]
     for part in log.parts():
         unpacked = gzip.decompress(part.path.read_bytes())
@@ -124,22 +124,22 @@ def test_without_holes_it_waits_until_nobody_writes(log: Log, monkeypatch: pytes
 def test_a_log_that_somebody_emptied_goes_on_behind_its_parts(log: Log) -> None:
     append(log.file, lines(0, 1000))
     log.keep(Keeping(1000, parts=100), written=True)
-    kept = text_of(log)[: log.parts()[-1].end]
+    text = text_of(log)[: log.parts()[-1].end]
     os.truncate(log.file, 0)
     append(log.file, lines(5000, 5010))
     log.keep(Keeping(1000, parts=100), written=True)
-    assert text_of(log) == kept + lines(5000, 5010)
+    assert text_of(log) == text + lines(5000, 5010)
     with PartsReader(log) as reader:
         position = reader.tail(20)
-        found, at = reader.read(position)
+        result, at = reader.read(position)
         while at < reader.end():
             piece, at = reader.read(at)
-            found += piece
-        assert found == b"".join((kept + lines(5000, 5010)).splitlines(keepends=True)[-20:])
+            result += piece
+        assert result == b"".join((text + lines(5000, 5010)).splitlines(keepends=True)[-20:])
         assert reader.read(10**9) == (b"", reader.end())
     append(log.file, lines(5010, 6000))
     log.keep(Keeping(1000, parts=100), written=True)
-    assert text_of(log) == kept + lines(5000, 6000)
+    assert text_of(log) == text + lines(5000, 6000)
 
 
 def test_old_parts_go_by_number_and_by_age(log: Log) -> None:
@@ -213,7 +213,7 @@ def test_who_writes_and_who_reads_lose_nothing_while_it_is_cut(log: Log) -> None
 
     threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)]
     keeper = threading.Thread(target=keep)
-    found = b""
+    result = b""
     with PartsReader(log) as reader:
         for thread in (*threads, keeper):
             thread.start()
@@ -221,13 +221,13 @@ def test_who_writes_and_who_reads_lose_nothing_while_it_is_cut(log: Log) -> None
         while any(t.is_alive() for t in threads) or position < reader.end():
             assert time.monotonic() < end
             piece, position = reader.read(position)
-            found += piece
+            result += piece
     stop.set()
     keeper.join()
     assert len(log.parts()) > 3
-    assert text_of(log) == found
+    assert text_of(log) == result
     for writer in range(writers):
-        mine = [line for line in found.splitlines() if line.startswith(b"%d " % writer)]
+        mine = [line for line in result.splitlines() if line.startswith(b"%d " % writer)]
         assert mine == [b"%d %d" % (writer, n) for n in range(count)]
 
 
@@ -240,10 +240,10 @@ def test_cut_beside_the_very_read_of_these_lines(log: Log, monkeypatch: pytest.M
         monkeypatch.setattr(os, "pread", pread)
         if before:
             log.keep(Keeping(1000, parts=100), written=True)
-        found = pread(descriptor, size, position)
+        actual_pread = pread(descriptor, size, position)
         if not before:
             log.keep(Keeping(1000, parts=100), written=True)
-        return found
+        return actual_pread
 
     with PartsReader(log) as reader:
         monkeypatch.setattr(os, "pread", interrupted)

@@ -138,11 +138,11 @@ def process(tree: Tree, group: str) -> Iterator[int]:
         tree.put(tree.mount, 4711)
         yield 4711
         return
-    with subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"]) as made:
+    with subprocess.Popen([sys.executable, "-S", "-c", "import time; time.sleep(60)"]) as opened:
         try:
-            yield made.pid
+            yield opened.pid
         finally:
-            made.kill()
+            opened.kill()
 
 
 def real_mount() -> str:

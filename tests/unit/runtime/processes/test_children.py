@@ -130,9 +130,9 @@ async def test_a_start_that_was_cut_short_is_found_by_its_mark(folder: Path) -> 
     await ends(ended)
     # The same without a process: nothing runs.
     children.write_record(folder, replace(record, pid=0, start=""))
-    found = children.adopt(folder)
-    assert found is not None
-    assert found[1] is None
+    result = children.adopt(folder)
+    assert result is not None
+    assert result[1] is None
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"name": 1}', "[]"])
@@ -233,19 +233,19 @@ async def test_a_command_that_is_not_there(folder: Path) -> None:
     record = ChildRecord("w/x/0", "u", 1, 0, (str(folder / "nothing"),))
     with pytest.raises(OSError, match="nothing"):
         children.start(folder, record, log=folder / "log", environment={})
-    found = children.adopt(folder)
-    assert found is not None
-    assert found[1] is None
+    result = children.adopt(folder)
+    assert result is not None
+    assert result[1] is None
 
 
 def test_a_childs_environment_has_no_settings_of_services(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEELMAN_BROKER_PORT", "1")
     monkeypatch.setenv("KEELMAN_CACHE", "/c")
     monkeypatch.setenv(exit_record.VARIABLE, "/x")
-    made = children.own_environment(("broker",))
-    assert "KEELMAN_BROKER_PORT" not in made
-    assert exit_record.VARIABLE not in made
-    assert made["KEELMAN_CACHE"] == "/c"
+    own_environment = children.own_environment(("broker",))
+    assert "KEELMAN_BROKER_PORT" not in own_environment
+    assert exit_record.VARIABLE not in own_environment
+    assert own_environment["KEELMAN_CACHE"] == "/c"
 
 
 def test_exit_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -117,7 +117,7 @@ async def test_what_ends_before_its_keeper_is_collected(left: Path) -> None:
         reaper = psutil.Process(process.pid)
 
         def collected() -> bool:
-            return all(one.status() != psutil.STATUS_ZOMBIE for one in reaper.children())
+            return all(child.status() != psutil.STATUS_ZOMBIE for child in reaper.children())
 
         await eventually(collected, what="no child is a zombie")
         process.terminate()

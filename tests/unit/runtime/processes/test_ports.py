@@ -51,13 +51,13 @@ def test_free_ports_differ_and_are_free() -> None:
 
 
 def test_what_one_process_is_given_no_other_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, other = Reserve(), Reserve()  # as in two processes: what is held is held in the kernel
+    reserve, other = Reserve(), Reserve()  # as in two processes: what is held is held in the kernel
     monkeypatch.setattr("random.randrange", lambda _end: 0)
-    given = [set(r.ports(BLOCK + 1, HOST)) | set(r.row(BLOCK + 1, HOST)) for r in (one, other, one)]
-    assert [len(ports) for ports in given] == [2 * BLOCK + 2] * 3
-    assert not given[0] & given[1] | given[1] & given[2] | given[2] & given[0]
-    row = one.row(2, HOST)
-    assert one.hold(row)
+    ports = [set(r.ports(BLOCK + 1, HOST)) | set(r.row(BLOCK + 1, HOST)) for r in (reserve, other, reserve)]
+    assert [len(ports) for ports in ports] == [2 * BLOCK + 2] * 3
+    assert not ports[0] & ports[1] | ports[1] & ports[2] | ports[2] & ports[0]
+    row = reserve.row(2, HOST)
+    assert reserve.hold(row)
     assert not other.hold(row)
     assert not other.hold(range(LOWEST_PORT - 1, LOWEST_PORT))
 

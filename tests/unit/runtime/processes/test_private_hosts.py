@@ -32,9 +32,9 @@ def run(file: Path, *command: str, **more: Any) -> subprocess.CompletedProcess[s
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    made = tmp_path / "routes.json"
-    made.write_text(json.dumps(ROUTES))
-    return made
+    new_file = tmp_path / "routes.json"
+    new_file.write_text(json.dumps(ROUTES))
+    return new_file
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def open_file() -> Iterator[Path]:
     """The same where everybody can read it."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
-        made = Path(folder) / "routes.json"
-        made.write_text(json.dumps(ROUTES))
-        yield made
+        path = Path(folder) / "routes.json"
+        path.write_text(json.dumps(ROUTES))
+        yield path
 
 
 def possible(file: Path, **more: Any) -> None:

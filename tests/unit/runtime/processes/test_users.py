@@ -20,15 +20,15 @@ SOMEBODY = User("somebody", 61234, 61235, (61235,), "/nonexistent")
 
 
 def owner(path: Path) -> tuple[int, int]:
-    found = path.lstat()
-    return found.st_uid, found.st_gid
+    lstat = path.lstat()
+    return lstat.st_uid, lstat.st_gid
 
 
 def test_a_user_is_found_by_name_and_number() -> None:
     me = pwd.getpwuid(os.getuid())
-    found = find_user("agent.workload_user", me.pw_name)
-    assert found == find_user("agent.workload_user", str(me.pw_uid))
-    assert (found.uid, found.gid, found.home) == (me.pw_uid, me.pw_gid, me.pw_dir)
+    user = find_user("agent.workload_user", me.pw_name)
+    assert user == find_user("agent.workload_user", str(me.pw_uid))
+    assert (user.uid, user.gid, user.home) == (me.pw_uid, me.pw_gid, me.pw_dir)
     for name in ("no such user", "4294967294", "99999999999999999999"):
         with pytest.raises(InvalidArgument, match=r"agent.workload_user: .* is not legal: a user of this system"):
             find_user("agent.workload_user", name)

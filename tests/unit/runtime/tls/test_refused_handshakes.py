@@ -51,21 +51,21 @@ def made(clock: Clock) -> Handshakes:
     return Handshakes(lambda ports: set(clock.there), clock)
 
 
-def logged(made: Handshakes) -> list[Mapping[str, Any]]:
-    with structlog.testing.capture_logs() as found:
-        made.tick()
-    return found
+def logged(handshakes: Handshakes) -> list[Mapping[str, Any]]:
+    with structlog.testing.capture_logs() as capture_logs:
+        handshakes.tick()
+    return capture_logs
 
 
-def refused(made: Handshakes, clock: Clock, peer: Peer, line: str) -> list[Mapping[str, Any]]:
+def refused(handshakes: Handshakes, clock: Clock, peer: Peer, line: str) -> list[Mapping[str, Any]]:
     """What is logged of one who comes, and whose handshake fails."""
     clock.there.add(peer)
     clock.passes(1.0)
-    made.begin()
-    assert made.take(line)
+    handshakes.begin()
+    assert handshakes.take(line)
     clock.there.discard(peer)
     clock.passes(2 * WAIT_SECONDS)
-    return logged(made)
+    return logged(handshakes)
 
 
 @pytest.mark.parametrize(
@@ -82,15 +82,15 @@ def refused(made: Handshakes, clock: Clock, peer: Peer, line: str) -> list[Mappi
     ],
 )
 def test_the_reason_is_in_words(said: str, reason: str) -> None:
-    found = refusal_of(HEAD + said)
-    assert found is not None
-    assert reason in found.reason
+    refusal = refusal_of(HEAD + said)
+    assert refusal is not None
+    assert reason in refusal.reason
 
 
 def test_other_lines_are_nobodys() -> None:
-    made = Handshakes(lambda ports: set())
-    assert not made.take("I1127 09:50:00.911552    4342 chttp2_transport.cc:1] GOAWAY sent")
-    assert not made.take("")
+    handshakes = Handshakes(lambda ports: set())
+    assert not handshakes.take("I1127 09:50:00.911552    4342 chttp2_transport.cc:1] GOAWAY sent")
+    assert not handshakes.take("")
 
 
 def test_who_was_refused_is_who_began_last_and_is_gone(made: Handshakes, clock: Clock) -> None:
@@ -121,11 +121,11 @@ def test_one_whom_nobody_noted_is_logged_without_a_name(made: Handshakes, clock:
     assert event["reason"] == "it showed no certificate"
 
 
-@pytest.mark.parametrize(("family", "host", "known"), [
+@pytest.mark.parametrize(("family", "host", "present"), [
     (socket.AF_INET, "127.0.0.1", "127.0.0.1"), (socket.AF_INET6, "::1", "::1"),
     (socket.AF_INET6, "::ffff:127.0.0.1", "127.0.0.1"),
 ])  # fmt: skip
-def test_the_connections_of_a_port_are_found(family: socket.AddressFamily, host: str, known: str) -> None:
+def test_the_connections_of_a_port_are_found(family: socket.AddressFamily, host: str, present: str) -> None:
     with socket.socket(family) as server, socket.socket(family) as client:
         if family is socket.AF_INET6:
             server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
@@ -134,4 +134,4 @@ def test_the_connections_of_a_port_are_found(family: socket.AddressFamily, host:
         port = server.getsockname()[1]
         assert connections([port]) == set()
         client.connect((host, port))
-        assert connections([port]) == {Peer(known, client.getsockname()[1], port)}
+        assert connections([port]) == {Peer(present, client.getsockname()[1], port)}

@@ -139,13 +139,13 @@ async def test_a_silent_client_does_not_hold_up_the_end(parties: Parties) -> Non
         served = siblings.start(serve(ports))
         port = await ports.get()
         with contextlib.ExitStack() as clients:
-            kept = await asyncio.to_thread(clients.enter_context, silent(port, context))
+            stored = await asyncio.to_thread(clients.enter_context, silent(port, context))
             clients.enter_context(socket.create_connection(("127.0.0.1", port)))
             begun = time.monotonic()
             ends.set()
             await served
             assert time.monotonic() - begun < SECONDS / 2, "the grace is twice as long"
-            rest = await asyncio.to_thread(kept.recv, 1024)
+            rest = await asyncio.to_thread(stored.recv, 1024)
             assert rest in (b"", b"here"), "it was told that this is the end"
 
 

@@ -29,86 +29,86 @@ def run(uid: str = "r", task: int = 0, connector: str = "c") -> Run:
 
 
 def update(state: int, reason: str = "", records: int | None = None) -> RunUpdate:
-    made = RunUpdate(state=state, reason=reason)  # type: ignore[arg-type]
+    run_update = RunUpdate(state=state, reason=reason)  # type: ignore[arg-type]
     if records is not None:
-        made.progress.records = records
-    return made
+        run_update.progress.records = records
+    return run_update
 
 
 def test_a_new_run_is_pending_with_unknown_lag() -> None:
-    made = run().copy_run
-    assert not made.progress.HasField("lag")
-    assert (made.state, made.create_time.ToDatetime(UTC)) == (states.COPY_RUN_STATE_PENDING, NOW)
+    copy_run = run().copy_run
+    assert not copy_run.progress.HasField("lag")
+    assert (copy_run.state, copy_run.create_time.ToDatetime(UTC)) == (states.COPY_RUN_STATE_PENDING, NOW)
 
 
 def test_states_move_forward_and_may_skip() -> None:
-    made = run().copy_run
-    assert fold(made, update(RUNNING), LATER)
-    assert made.state == RUNNING
-    assert made.update_time.ToDatetime(UTC) == LATER
+    copy_run = run().copy_run
+    assert fold(copy_run, update(RUNNING), LATER)
+    assert copy_run.state == RUNNING
+    assert copy_run.update_time.ToDatetime(UTC) == LATER
 
 
 @pytest.mark.parametrize("late", [states.COPY_RUN_STATE_PENDING, STARTING, RUNNING])
 def test_a_late_state_changes_nothing(late: int) -> None:
-    made = run().copy_run
-    fold(made, update(DRAINING, "TOLD"), NOW)
-    assert not fold(made, update(late, "LATE"), LATER)
-    assert (made.state, made.reason) == (DRAINING, "TOLD")
+    copy_run = run().copy_run
+    fold(copy_run, update(DRAINING, "TOLD"), NOW)
+    assert not fold(copy_run, update(late, "LATE"), LATER)
+    assert (copy_run.state, copy_run.reason) == (DRAINING, "TOLD")
 
 
 @pytest.mark.parametrize("first", [ENDED, FAILED])
 @pytest.mark.parametrize("second", [STARTING, RUNNING, ENDED, FAILED])
 def test_an_ended_run_stays_as_it_ended(first: int, second: int) -> None:
-    made = run().copy_run
-    fold(made, update(first, "FIRST", 5), NOW)
-    assert not fold(made, update(second, "SECOND", 9), LATER)
-    assert (made.state, made.reason, made.progress.records) == (first, "FIRST", 5)
+    copy_run = run().copy_run
+    fold(copy_run, update(first, "FIRST", 5), NOW)
+    assert not fold(copy_run, update(second, "SECOND", 9), LATER)
+    assert (copy_run.state, copy_run.reason, copy_run.progress.records) == (first, "FIRST", 5)
 
 
 def test_progress_never_goes_back_and_survives_an_update_without_it() -> None:
-    made = run().copy_run
-    fold(made, update(RUNNING, records=10), NOW)
-    assert not fold(made, update(RUNNING, records=9), NOW)
-    assert fold(made, update(RUNNING, records=11), NOW)
-    fold(made, update(FAILED, "SLOT_LOST"), NOW)
-    assert made.progress.records == 11
+    copy_run = run().copy_run
+    fold(copy_run, update(RUNNING, records=10), NOW)
+    assert not fold(copy_run, update(RUNNING, records=9), NOW)
+    assert fold(copy_run, update(RUNNING, records=11), NOW)
+    fold(copy_run, update(FAILED, "SLOT_LOST"), NOW)
+    assert copy_run.progress.records == 11
 
 
 def test_late_progress_of_an_earlier_state_still_counts() -> None:
-    made = run().copy_run
-    fold(made, update(DRAINING, records=1), NOW)
-    assert fold(made, update(RUNNING, records=2), NOW)
-    assert (made.state, made.progress.records) == (DRAINING, 2)
+    copy_run = run().copy_run
+    fold(copy_run, update(DRAINING, records=1), NOW)
+    assert fold(copy_run, update(RUNNING, records=2), NOW)
+    assert (copy_run.state, copy_run.progress.records) == (DRAINING, 2)
 
 
 @pytest.mark.parametrize("state", [99, -1])
 def test_a_state_of_another_version_is_ignored(state: int) -> None:
-    made = run().copy_run
+    copy_run = run().copy_run
     unknown = RunUpdate()
     unknown.MergeFromString(b"\x10" + (b"\x63" if state == 99 else b"\xff" * 9 + b"\x01"))
     assert unknown.state == state
-    assert not fold(made, unknown, NOW)
+    assert not fold(copy_run, unknown, NOW)
 
 
 def test_the_last_ten_ended_of_each_task_are_kept() -> None:
     book = RunBook()
     for task in (0, 1):
         for number in range(KEPT_ENDED + 3):
-            made = run(f"r{task}-{number}", task)
-            book.add(made)
-            fold(made.copy_run, update(ENDED), NOW)
-            book.ended(made)
-    kept = sorted(r.uid for r in book.matching("", "", include_ended=True))
-    assert kept == sorted(f"r{t}-{n}" for t in (0, 1) for n in range(3, KEPT_ENDED + 3))
+            result = run(f"r{task}-{number}", task)
+            book.add(result)
+            fold(result.copy_run, update(ENDED), NOW)
+            book.ended(result)
+    uids = sorted(r.uid for r in book.matching("", "", include_ended=True))
+    assert uids == sorted(f"r{t}-{n}" for t in (0, 1) for n in range(3, KEPT_ENDED + 3))
     assert not list(book.matching("", "", include_ended=False))
 
 
 def test_filing_a_run_forgets_its_secrets() -> None:
-    book, made = RunBook(), run()
-    made.waiting.append(object())  # type: ignore[arg-type]
-    book.add(made)
-    book.ended(made)
-    assert made.waiting == []
+    book, result = RunBook(), run()
+    result.waiting.append(object())  # type: ignore[arg-type]
+    book.add(result)
+    book.ended(result)
+    assert result.waiting == []
 
 
 def test_filters_and_order() -> None:
@@ -122,10 +122,10 @@ def test_filters_and_order() -> None:
 
 @pytest.mark.parametrize("last", [ENDED, FAILED])
 def test_an_ended_copy_run_keeps_no_metrics_of_the_connectors_own(last: int) -> None:
-    made = run().copy_run
+    copy_run = run().copy_run
     for state in (RUNNING, last):
         reported = update(state, records=5)
         reported.progress.own_metrics.add(name="polls", value=7)
-        assert fold(made, reported, NOW)
-        assert len(made.progress.own_metrics) == (state == RUNNING)
-    assert made.progress.records == 5
+        assert fold(copy_run, reported, NOW)
+        assert len(copy_run.progress.own_metrics) == (state == RUNNING)
+    assert copy_run.progress.records == 5

@@ -58,11 +58,11 @@ def test_slots_of_other_hosts_need_an_address_and_tls(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match="tls_certificate and tls_key"):
         SlotHome.of(Settings(advertised_address="127.0.0.1:7431", advertised_bind_host="0.0.0.0"), FAR)
     pem = tmp_path / "a.pem"
-    given = Settings(advertised_address="10.0.0.1:7431", tls_certificate=pem, tls_key=pem, tls_server_name="slots")
+    settings = Settings(advertised_address="10.0.0.1:7431", tls_certificate=pem, tls_key=pem, tls_server_name="slots")
     with pytest.raises(InvalidArgument, match="readable PEM file"):
-        SlotHome.of(given, FAR)
+        SlotHome.of(settings, FAR)
     pem.write_text("-----BEGIN CERTIFICATE-----")
-    home = SlotHome.of(given, FAR)
+    home = SlotHome.of(settings, FAR)
     assert (home.address, home.ca, home.server_name) == ("10.0.0.1:7431", pem.read_text(), "slots")
     assert home.listener is not None
     assert (home.listener.host, home.listener.port) == ("10.0.0.1", 7431)
@@ -78,12 +78,12 @@ def test_executors_get_the_pack_and_the_way_to_the_driver(tmp_path: Path) -> Non
     properties.write_text("spark.executor.memory=2g\nspark.task.maxFailures=1\n")
     settings = Settings(advertised_address="10.0.0.1:7431", spark_properties=properties, pack=tmp_path / "p.tar.gz")
     pack = Pack(tmp_path / "p.tar.gz", "1", "3.11", "any", {})
-    made = Executors.of(settings, FAR, pack, ["/more"], ["a.b"]).configuration
-    assert made["spark.driver.host"] == made["spark.driver.bindAddress"] == "10.0.0.1"
-    assert made["spark.pyspark.python"] == f"python{python_version()}"
-    assert made["spark.archives"].endswith("p.tar.gz#keelman-pack")
-    assert made["spark.executorEnv.PYTHONPATH"] == "keelman-pack:/more"
-    assert made["spark.executor.memory"] == "2g"
+    configuration = Executors.of(settings, FAR, pack, ["/more"], ["a.b"]).configuration
+    assert configuration["spark.driver.host"] == configuration["spark.driver.bindAddress"] == "10.0.0.1"
+    assert configuration["spark.pyspark.python"] == f"python{python_version()}"
+    assert configuration["spark.archives"].endswith("p.tar.gz#keelman-pack")
+    assert configuration["spark.executorEnv.PYTHONPATH"] == "keelman-pack:/more"
+    assert configuration["spark.executor.memory"] == "2g"
 
 
 def test_what_needs_its_node_does_not_fit_executors_elsewhere() -> None:
@@ -131,11 +131,11 @@ def test_a_nodes_own_settings_reach_its_spark_service(tmp_path: Path) -> None:
 
 
 def archive(file: Path, **manifest: object) -> Path:
-    with tarfile.open(file, "w:gz") as made:
+    with tarfile.open(file, "w:gz") as opened:
         text = json.dumps(manifest).encode()
         info = tarfile.TarInfo(MANIFEST)
         info.size = len(text)
-        made.addfile(info, BytesIO(text))
+        opened.addfile(info, BytesIO(text))
     return file
 
 
@@ -150,9 +150,9 @@ def test_a_pack_of_another_python_or_no_pack_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_pack_holds_all_that_slots_need_and_nothing_of_the_services() -> None:
-    found = installed(["keelman[slot]", "pyarrow", "pandas"])
-    assert {"confluent-kafka", "grpcio", "protobuf", "pyarrow", "pandas", "numpy"} <= set(found)
-    assert not {"pyspark", "sqlmodel", "pytest"} & set(found)
+    result = installed(["keelman[slot]", "pyarrow", "pandas"])
+    assert {"confluent-kafka", "grpcio", "protobuf", "pyarrow", "pandas", "numpy"} <= set(result)
+    assert not {"pyspark", "sqlmodel", "pytest"} & set(result)
 
 
 async def test_a_door_whose_port_is_taken_is_named_by_its_setting() -> None:

@@ -68,9 +68,9 @@ def test_with_no_slot_left_an_idle_one_of_another_is_ended_but_only_one() -> Non
 
 
 def own(name: str, runs: int = 1, plugin: str = "", state: SlotState = SlotState.ATTACHED) -> Slot:
-    made = slot(name, runs, state=state)
-    made.plugin, made.alone = plugin, True
-    return made
+    new_slot = slot(name, runs, state=state)
+    new_slot.plugin, new_slot.alone = plugin, True
+    return new_slot
 
 
 def test_a_plugin_never_shares_a_slot_nor_takes_over_anothers() -> None:
@@ -84,10 +84,10 @@ def test_a_plugin_never_shares_a_slot_nor_takes_over_anothers() -> None:
 
 def test_tasks_of_a_plugin_share_a_slot_where_they_may_and_fill_one_before_the_next() -> None:
     need = Need("/plugins/a", plugin_runs=3)
-    two, one, full = own("a2", 2, "/plugins/a"), own("a1", 1, "/plugins/a"), own("a3", 3, "/plugins/a")
-    for each in (two, one, full):
+    two, single_own, full = own("a2", 2, "/plugins/a"), own("a1", 1, "/plugins/a"), own("a3", 3, "/plugins/a")
+    for each in (two, single_own, full):
         each.plugin_runs = 3
-    assert choose(ME, [one, two, full, own("b", 0, "/plugins/b")], LIMITS, need) == SlotPlace(two)
+    assert choose(ME, [single_own, two, full, own("b", 0, "/plugins/b")], LIMITS, need) == SlotPlace(two)
     assert choose(ME, [full, own("a4", 1, "/plugins/a")], LIMITS, need) == NewSlot(
         "/plugins/a", alone=True, plugin_runs=3
     ), "a slot of one that is to be alone is not joined"
@@ -146,9 +146,9 @@ def test_a_task_is_busy_after_three_seconds_and_calm_after_a_minute() -> None:
 
 
 def used(name: str, rate: float, cpus: float = 0.0) -> Slot:
-    made = slot(name, 1)
-    made.cpu_rate, made.cpus, made.memory_bytes = rate, cpus, 100 << 20
-    return made
+    new_slot = slot(name, 1)
+    new_slot.cpu_rate, new_slot.cpus, new_slot.memory_bytes = rate, cpus, 100 << 20
+    return new_slot
 
 
 def test_processors_go_to_those_who_use_them_and_none_is_left_over() -> None:

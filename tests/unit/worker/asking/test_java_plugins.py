@@ -49,16 +49,16 @@ def test_steps_of_plugins_are_known_and_listed() -> None:
         [PluginStep(STAMP, PluginType.TRANSFORMATION, version, ConfigDef) for version in ("1.9", "1.10")]
         + [PluginStep("org.apache.kafka.connect.json.JsonConverter", PluginType.CONVERTER, "1", ConfigDef)]
     )
-    known = PluginRegistry()
-    assert known.find(STAMP) == known.find(f" {STAMP} ") == STAMP
-    assert known.nested("com.acme.Stamp") == [STAMP]
-    assert known.versions(STAMP) == ["1.10", "1.9"]
-    assert known.versions("org.apache.kafka.connect.json.JsonConverter") == ["4.3.0", "4.3.0"]
-    assert known.is_a(STAMP, PluginType.TRANSFORMATION)
-    assert not known.is_a(STAMP, PluginType.PREDICATE)
+    plugin_registry = PluginRegistry()
+    assert plugin_registry.find(STAMP) == plugin_registry.find(f" {STAMP} ") == STAMP
+    assert plugin_registry.nested("com.acme.Stamp") == [STAMP]
+    assert plugin_registry.versions(STAMP) == ["1.10", "1.9"]
+    assert plugin_registry.versions("org.apache.kafka.connect.json.JsonConverter") == ["4.3.0", "4.3.0"]
+    assert plugin_registry.is_a(STAMP, PluginType.TRANSFORMATION)
+    assert not plugin_registry.is_a(STAMP, PluginType.PREDICATE)
     assert registry.kind_of(STAMP) is PluginType.TRANSFORMATION
-    assert [one.version for one in registry.listed(PluginType.TRANSFORMATION) if one.class_name == STAMP] == [
+    assert [item.version for item in registry.listed(PluginType.TRANSFORMATION) if item.class_name == STAMP] == [
         "1.10",
         "1.9",
     ]
-    assert STAMP not in {one.class_name for one in registry.listed(PluginType.SINK, PluginType.SOURCE)}
+    assert STAMP not in {item.class_name for item in registry.listed(PluginType.SINK, PluginType.SOURCE)}

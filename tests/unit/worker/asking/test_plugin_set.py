@@ -37,9 +37,9 @@ async def test_classes_are_told_with_where_they_are_and_what_is_wrong(tmp_path: 
     rival(theirs, "acme_weather.source:NotOne")
     (theirs / "torn.whl").write_bytes(b"torn")
     async with ThirdParty.open(f"{mine},{theirs}", lambda: None) as plugins:
-        found = WorkerPluginSet(plugins, {str(mine): "acme 1.4"})
-        await found.read()
-        told = {one.class_name: one for one in found.found()}
+        actual_set = WorkerPluginSet(plugins, {str(mine): "acme 1.4"})
+        await actual_set.read()
+        told = {item.class_name: item for item in actual_set.found()}
     assert (told[FULL].type, told[FULL].version, told[FULL].language) == ("source", "1.4.0", "python")
     assert (told[FULL].plugin, told[FULL].path, told[FULL].problem) == ("acme 1.4", "acme", "")
     assert (told[RIVAL].plugin, told[RIVAL].path) == ("", str(theirs / "rival-9-py3-none-any.whl"))
@@ -60,12 +60,12 @@ async def test_classes_of_jars_are_told_too(tmp_path: Path, monkeypatch: pytest.
     (folder / "acme" / "lib" / "rain-3.jar").write_bytes(jar_files.jar_bytes([source, flip]))
     (folder / "acme" / "torn.jar").write_bytes(b"torn")
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
-        found = WorkerPluginSet(plugins, {str(folder): "rain 3"})
-        await found.read()
-        told = {one.class_name: one for one in found.found()}
+        actual_set = WorkerPluginSet(plugins, {str(folder): "rain 3"})
+        await actual_set.read()
+        told = {item.class_name: item for item in actual_set.found()}
     path = "acme/lib/rain-3.jar"
     assert {
-        (one.class_name, one.type, one.language, one.plugin, one.path) for one in told.values() if one.class_name
+        (item.class_name, item.type, item.language, item.plugin, item.path) for item in told.values() if item.class_name
     } == {
         ("com.acme.RainSource", "source", "java", "rain 3", path),
         ("com.acme.Flip", "transformation", "java", "rain 3", path),
@@ -74,14 +74,14 @@ async def test_classes_of_jars_are_told_too(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize(
-    ("code", "why"),
+    ("code", "reason"),
     [
         ("import no_such_module\n", "No module named 'no_such_module'"),
         (None, "no connector in it"),
     ],
 )
 async def test_a_plugin_of_the_cluster_of_which_nothing_can_be_used_is_refused(
-    tmp_path: Path, code: str | None, why: str
+    tmp_path: Path, code: str | None, reason: str
 ) -> None:
     folder = tmp_path / "plugins" / "ab12"
     if code is None:
@@ -89,7 +89,7 @@ async def test_a_plugin_of_the_cluster_of_which_nothing_can_be_used_is_refused(
     else:
         wheel(folder / "acme", more={"acme_weather/source.py": code})
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
-        with pytest.raises(InvalidArgument, match=f"plugin acme 2.0 cannot be loaded: .*{why}") as caught:
+        with pytest.raises(InvalidArgument, match=f"plugin acme 2.0 cannot be loaded: .*{reason}") as caught:
             await WorkerPluginSet(plugins, {str(folder): "acme 2.0"}).read()
         await WorkerPluginSet(plugins, {}).read()  # below its own plugin.path it harms nobody else
     assert caught.value.reason == "PLUGIN_BROKEN"
@@ -101,10 +101,10 @@ async def test_jars_of_the_cluster_without_a_class_that_can_be_read_are_refused(
     half = jar_files.class_bytes("com/acme/RainSource", jar_files.SOURCE)[:60]
     (folder / "rain" / "rain-4.jar").write_bytes(jar_files.jar_bytes(files={"com/acme/RainSource.class": half}))
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
-        found = WorkerPluginSet(plugins, {str(folder): "rain 4"})
+        actual_set = WorkerPluginSet(plugins, {str(folder): "rain 4"})
         with pytest.raises(InvalidArgument, match=r"plugin rain 4 cannot be loaded: rain-4\.jar: .*it ends early"):
-            await found.read()
-    assert [(one.plugin, one.path) for one in found.found()] == [("rain 4", "rain")]
+            await actual_set.read()
+    assert [(item.plugin, item.path) for item in actual_set.found()] == [("rain 4", "rain")]
 
 
 async def test_one_that_cannot_say_yet_what_it_is_is_waited_for(
@@ -116,10 +116,10 @@ async def test_one_that_cannot_say_yet_what_it_is_is_waited_for(
     head = f"import os\nif os.path.exists({str(dies)!r}):\n    os._exit(3)\n"
     wheel(folder / "acme", more={"acme_weather/source.py": head + code})
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
-        found = WorkerPluginSet(plugins, {str(folder): "acme 1"})
-        reading = asyncio.ensure_future(found.read())
+        actual_set = WorkerPluginSet(plugins, {str(folder): "acme 1"})
+        reading = asyncio.ensure_future(actual_set.read())
         await plugins.read()
-        assert "its process died" in found.found()[0].problem
+        assert "its process died" in actual_set.found()[0].problem
         assert not reading.done()
         dies.unlink()
         async with asyncio.timeout(60):

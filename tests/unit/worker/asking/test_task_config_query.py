@@ -189,9 +189,9 @@ class Mirrors(Asked):
         return [{"of": config["name"]}]
 
     @classmethod
-    def settled(cls, asked: Sequence[tuple[Mapping[str, str], Sequence[Mapping[str, str]]]]) -> Sequence[bool]:
-        cls.looked.append({config["name"]: list(tasks) for config, tasks in asked})
-        return cls.how([config["name"] not in cls.unsettled for config, _ in asked])
+    def settled(cls, requests: Sequence[tuple[Mapping[str, str], Sequence[Mapping[str, str]]]]) -> Sequence[bool]:
+        cls.looked.append({config["name"]: list(tasks) for config, tasks in requests})
+        return cls.how([config["name"] not in cls.unsettled for config, _ in requests])
 
 
 def fresh_mirrors() -> type[Mirrors]:
@@ -233,7 +233,7 @@ async def test_only_those_that_are_not_settled_are_asked_again(monkeypatch: pyte
             raise ZeroDivisionError
 
         go = threading.Event()
-        for how in (fails, lambda found: found[1:], lambda found: [go.wait(30)] * len(found)):
+        for how in (fails, lambda value: value[1:], lambda value: [go.wait(30)] * len(value)):
             before, mirrors.how = len(mirrors.tended), how  # type: ignore[assignment]
             await eventually(lambda: turn() and {*names} <= {*mirrors.tended[before:]}, what="all are asked")  # noqa: B023
         hung = len(mirrors.looked)
@@ -313,7 +313,7 @@ async def test_those_due_during_a_look_share_the_next(monkeypatch: pytest.Monkey
     mirrors = fresh_mirrors()
     monkeypatch.setattr(connector_class, "find_connector", lambda *_: mirrors)
     go = threading.Event()
-    mirrors.how = lambda found: found if go.wait(30) else []
+    mirrors.how = lambda value: value if go.wait(30) else []
     asking = TaskConfigQuery(lambda _: None)
 
     def ask(*names: str) -> None:

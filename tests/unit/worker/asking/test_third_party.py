@@ -41,10 +41,10 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
         assert (kind.version, kind.direction, kind.runs_on) == ("1.4.0", Direction.SOURCE, "anywhere")
         assert kind in all_connectors()
         assert str(plugin_of(older)) == "acme-weather 1.3.0"
-        wanted = {"name": "w", "connector.class": FULL, "city": "Oslo", "connector.plugin.version": "1.3.0"}
-        assert await asyncio.to_thread(problems_of, wanted, WORKER) == []
-        (one, _) = await asyncio.to_thread(problems_of, {**wanted, "connector.plugin.version": "2"}, WORKER)
-        assert one.message.endswith("the version range [2,2], available versions: [1.4.0, 1.3.0]")
+        expected = {"name": "w", "connector.class": FULL, "city": "Oslo", "connector.plugin.version": "1.3.0"}
+        assert await asyncio.to_thread(problems_of, expected, WORKER) == []
+        (item, _) = await asyncio.to_thread(problems_of, {**expected, "connector.plugin.version": "2"}, WORKER)
+        assert item.message.endswith("the version range [2,2], available versions: [1.4.0, 1.3.0]")
         assert connector_facts.is_source({"connector.class": FULL})
         assert (str(plugin_of(kind)), plugin_of(find_connector("FileStreamSink"))) == ("acme-weather 1.4.0", None)
         with pytest.raises(NotFound, match=r"is no keelman\.connect\.plugin\.Connector") as broken:
@@ -57,7 +57,7 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
             kind.task_configs({}, 1)
         (task,) = await asyncio.to_thread(kind.task_configs, {"city": "Oslo"}, 1)
         assert task["city"] == "Oslo"
-        assert await KeyNotes(WORKER).of({**wanted, "citty": "Oslo", "anything": "x", "errors.tolerence": "all"}) == [
+        assert await KeyNotes(WORKER).of({**expected, "citty": "Oslo", "anything": "x", "errors.tolerence": "all"}) == [
             "citty: unknown, did you mean city?",
             "errors.tolerence: unknown, did you mean errors.tolerance?",
         ]
@@ -72,9 +72,9 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
             await asyncio.to_thread(kind.alter_offsets, config, [({"city": "Atlantis"}, {"day": 3})])
 
         answered.clear()
-        with pytest.raises(NotFound) as asked:
+        with pytest.raises(NotFound) as failure:
             kind.supports_exactly_once(config)
-        assert asked.value.reason == NOT_READY
+        assert failure.value.reason == NOT_READY
         async with asyncio.timeout(60):
             await answered.wait()
         assert kind.supports_exactly_once(config) is True

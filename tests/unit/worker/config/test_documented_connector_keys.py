@@ -66,7 +66,7 @@ def ordered(config: Config) -> bool:
 
 def due_again(config: Config) -> bool:
     """Whether a data set that was read an hour ago is to be read again."""
-    return Books(config, lambda one: None if "part" in one else {"time": int(time.time() * 1000) - 3_600_000}).due
+    return Books(config, lambda value: None if "part" in value else {"time": int(time.time() * 1000) - 3_600_000}).due
 
 
 def boundary(config: Config) -> str:
@@ -74,8 +74,8 @@ def boundary(config: Config) -> str:
 
 
 def interval(config: Config) -> float:
-    given = {**config, "transaction.boundary": "interval"}
-    return boundary_for(given, OF_A_GROUP, time.monotonic, transactional=True).timeout_seconds
+    fields = {**config, "transaction.boundary": "interval"}
+    return boundary_for(fields, OF_A_GROUP, time.monotonic, transactional=True).timeout_seconds
 
 
 EFFECTS: dict[str, Seen] = {
@@ -96,7 +96,7 @@ EFFECTS: dict[str, Seen] = {
     ),
     "connector.plugin.version": Seen(
         "[99,)",
-        lambda config: [one.key for one in problems_of(config, OF_A_GROUP)],
+        lambda config: [problem.key for problem in problems_of(config, OF_A_GROUP)],
         ["connector.class", "connector.plugin.version"],
     ),
     "producer.override.client.id": Seen(

@@ -19,25 +19,25 @@ PLAIN = {"bootstrap.servers", "key.converter", "value.converter"}
 
 
 def test_what_is_not_set_has_its_default() -> None:
-    found = checked(OF_A_GROUP)
-    assert (found.session_ms, found.heartbeat_ms, found.rebalance_ms, found.rebalance_delay_ms) == (
+    result = checked(OF_A_GROUP)
+    assert (result.session_ms, result.heartbeat_ms, result.rebalance_ms, result.rebalance_delay_ms) == (
         6000,
         1000,
         60000,
         3000,
     )
-    assert found.exactly_once_sources
-    assert found.fenced
-    assert [(t.partitions, t.replication_factor) for t in (found.config_topic, found.offset_topic)] == [
+    assert result.exactly_once_sources
+    assert result.fenced
+    assert [(t.partitions, t.replication_factor) for t in (result.config_topic, result.offset_topic)] == [
         (1, None),
         (25, None),
     ]
-    assert found.listeners.main[0].port == 8083
+    assert result.listeners.main[0].port == 8083
 
 
 def test_topics_may_be_made_as_the_brokers_make_them() -> None:
-    found = checked({**OF_A_GROUP, "offset.storage.partitions": "-1", "offset.storage.replication.factor": "-1"})
-    assert (found.offset_topic.partitions, found.offset_topic.replication_factor) == (-1, -1)
+    result = checked({**OF_A_GROUP, "offset.storage.partitions": "-1", "offset.storage.replication.factor": "-1"})
+    assert (result.offset_topic.partitions, result.offset_topic.replication_factor) == (-1, -1)
 
 
 def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_of_workers_are_known() -> None:
@@ -56,8 +56,8 @@ def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_
 
 def test_a_slip_behind_a_prefix_is_told_where_a_usual_key_is_meant() -> None:
     slips = ["bootstrap.server", "offset.storage.topik", "producer.lingr.ms", "value.convertr"]
-    given = {**OF_A_GROUP, **dict.fromkeys(slips, "x"), "producer.acme.interceptor": "x", "ssl.own": "x"}
-    assert [near(one) for one in unknown(given)] == [
+    fields = {**OF_A_GROUP, **dict.fromkeys(slips, "x"), "producer.acme.interceptor": "x", "ssl.own": "x"}
+    assert [near(item) for item in unknown(fields)] == [
         "bootstrap.server (bootstrap.servers?)",
         "offset.storage.topik (offset.storage.topic?)",
         "producer.lingr.ms (producer.linger.ms?)",
@@ -81,10 +81,10 @@ def test_an_illegal_value_is_named_with_what_is_legal(key: str, value: str, lega
 
 
 def test_topic_settings_reach_the_topic() -> None:
-    found = checked(
+    result = checked(
         {**OF_A_GROUP, "offset.storage.segment.bytes": "1048576", "offset.storage.cleanup.policy": "delete"}
     )
-    assert found.offset_topic.settings == {"segment.bytes": "1048576"}
+    assert result.offset_topic.settings == {"segment.bytes": "1048576"}
 
 
 def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
@@ -92,9 +92,9 @@ def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     file.write_text(
         "# a comment\n" + "\n".join(f"{k} = {v}" for k, v in OF_A_GROUP.items()) + "\nlisteners=http\\://a\\:1\n"
     )
-    found = read_properties(PropertySource.read(file, {}))
-    assert found.listeners.main[0].port == 1
-    assert found.group_id == "g"
+    properties = read_properties(PropertySource.read(file, {}))
+    assert properties.listeners.main[0].port == 1
+    assert properties.group_id == "g"
 
 
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xef\xbb\xbf# a comment\r\n", b""])
@@ -117,8 +117,8 @@ def test_what_is_no_file_of_properties_is_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("host", "told"), [("::1", "[::1]:1"), ("[::1]", "[::1]:1"), ("a.b", "a.b:1")])
 def test_the_host_that_others_are_told(host: str, told: str) -> None:
-    found = checked({**OF_A_GROUP, "rest.advertised.host.name": host, "rest.advertised.port": "1"})
-    assert found.listeners.url({}) == f"http://{told}/"
+    result = checked({**OF_A_GROUP, "rest.advertised.host.name": host, "rest.advertised.port": "1"})
+    assert result.listeners.url({}) == f"http://{told}/"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -150,29 +150,29 @@ def test_a_standalone_worker_needs_a_file_for_offsets_and_no_group() -> None:
     plain = {k: OF_A_GROUP[k] for k in ("bootstrap.servers", "key.converter", "value.converter")}
     with pytest.raises(InvalidArgument, match=r"^offset\.storage\.file\.filename is missing"):
         checked(plain, standalone=True)
-    found = checked(
+    result = checked(
         {**plain, "offset.storage.file.filename": "/tmp/o", "offset.flush.interval.ms": "7"}, standalone=True
     )
-    assert (found.offset_file, found.offset_flush_ms, found.standalone) == (Path("/tmp/o"), 7, True)
-    assert not found.exactly_once_sources
-    assert found.raw["exactly.once.source.support"] == "disabled", "also for those that read it there"
-    assert found.offset_topic.name == ""
+    assert (result.offset_file, result.offset_flush_ms, result.standalone) == (Path("/tmp/o"), 7, True)
+    assert not result.exactly_once_sources
+    assert result.raw["exactly.once.source.support"] == "disabled", "also for those that read it there"
+    assert result.offset_topic.name == ""
 
 
 def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
-    given = {
+    fields = {
         **OF_A_GROUP,
         "group.di": "x",
         "connect.protocol": "eager",
         "plugin.discovery": "only_scan",
         "metric.reporters": "",
     }
-    given |= {"offset.storage.segment.bytes": "1", "consumer.max.poll.records": "5", "retries": "3", "ssl.own": "x"}
-    given |= {"connector.client.config.override.policy": "Allowlist"}
+    fields |= {"offset.storage.segment.bytes": "1", "consumer.max.poll.records": "5", "retries": "3", "ssl.own": "x"}
+    fields |= {"connector.client.config.override.policy": "Allowlist"}
     old = {"rest.port": "1", "rest.host.name": "h", "internal.key.converter.schemas.enable": "false"}
-    given |= {"connector.client.config.override.allowlist": "acks"}
-    assert unknown(given) == ["group.di"]
-    assert sorted(ignored(given, standalone=False)) == [
+    fields |= {"connector.client.config.override.allowlist": "acks"}
+    assert unknown(fields) == ["group.di"]
+    assert sorted(ignored(fields, standalone=False)) == [
         "connect.protocol",
         "metric.reporters",
         "plugin.discovery",
@@ -184,18 +184,18 @@ def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
 
 
 def test_providers_are_checked_although_nothing_refers_to_them() -> None:
-    given = {**OF_A_GROUP, "config.providers": "k", "config.providers.k.class": "io.x.SecretProvider"}
+    fields = {**OF_A_GROUP, "config.providers": "k", "config.providers.k.class": "io.x.SecretProvider"}
     with pytest.raises(
         InvalidArgument, match=r"io\.x\.SecretProvider for configuration config\.providers\.k\.class: .*Env"
     ):
-        checked(given)
+        checked(fields)
 
 
 def test_references_without_a_value_are_told() -> None:
-    given = {**OF_A_GROUP, "group.id": "${env:KEELMAN_TEST_NO_SUCH}", "plugin.path": "$a"}
+    fields = {**OF_A_GROUP, "group.id": "${env:KEELMAN_TEST_NO_SUCH}", "plugin.path": "$a"}
     with structlog.testing.capture_logs() as logged:
-        log_notes(checked(given).raw, standalone=False)
-    assert [(one["event"], one["keys"]) for one in logged] == [("worker_properties_unresolved", "group.id")]
+        log_notes(checked(fields).raw, standalone=False)
+    assert [(entry["event"], entry["keys"]) for entry in logged] == [("worker_properties_unresolved", "group.id")]
 
 
 def test_token_endpoints_that_java_may_ask_are_ours_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +209,7 @@ def test_token_endpoints_that_java_may_ask_are_ours_too(monkeypatch: pytest.Monk
     with pytest.raises(InvalidArgument, match="The URL cannot be accessed"):
         checked(OF_A_GROUP | oauth)
     monkeypatch.setenv("KAFKA_OPTS", f"-Dother=1 '-D{key}={url},https://b.example'")
-    found = checked(OF_A_GROUP | oauth)
-    assert found.raw["keelman.oauthbearer.allowed.urls"] == f"{url},https://b.example"
+    result = checked(OF_A_GROUP | oauth)
+    assert result.raw["keelman.oauthbearer.allowed.urls"] == f"{url},https://b.example"
     with pytest.raises(InvalidArgument, match="The URL cannot be accessed"):
         checked(OF_A_GROUP | oauth | {"keelman.oauthbearer.allowed.urls": "https://b.example"})

@@ -25,10 +25,10 @@ def written(folder: Path, *lines: str) -> Path:
     return file
 
 
-def told(file: Path | None, **given: str) -> str:
+def told(file: Path | None, **fields: str) -> str:
     """The message that a worker ends with; `given` with _ for a point."""
     with pytest.raises(InvalidArgument) as caught:
-        read_properties(PropertySource.read(file, {key.replace("_", "."): value for key, value in given.items()}))
+        read_properties(PropertySource.read(file, {key.replace("_", "."): value for key, value in fields.items()}))
     return caught.value.message
 
 
@@ -112,8 +112,8 @@ def test_short_flags_are_told_by_their_names() -> None:
 
 
 def test_the_password_of_a_registry_is_not_shown() -> None:
-    given = dict.fromkeys(("brokers", "group", "offsets", "configs", "port"), None)
-    assert SECRET not in "".join(wrong({**given, "registry": f"ftp://me:{SECRET}@r:1"}))
+    value = dict.fromkeys(("brokers", "group", "offsets", "configs", "port"), None)
+    assert SECRET not in "".join(wrong({**value, "registry": f"ftp://me:{SECRET}@r:1"}))
 
 
 def test_a_standalone_worker_tells_its_own_file(tmp_path: Path) -> None:

@@ -54,9 +54,9 @@ async def kit(tmp_path: Path) -> AsyncIterator[Kit]:
 
 async def read(kit: Kit, config: dict[str, str]) -> tuple[int, ...]:
     await eventually(lambda: kit.secrets.versions(config) is not None, what="the value is read")
-    found = kit.secrets.versions(config)
-    assert found is not None
-    return found
+    versions = kit.secrets.versions(config)
+    assert versions is not None
+    return versions
 
 
 async def test_a_value_is_read_once_it_is_asked_for_and_never_told(kit: Kit) -> None:
@@ -77,19 +77,19 @@ async def test_a_value_is_read_once_it_is_asked_for_and_never_told(kit: Kit) -> 
 
 
 async def test_only_another_value_is_a_change_and_only_for_those_who_use_it(kit: Kit) -> None:
-    one, other, none = kit.config("a"), kit.config("b"), kit.config("a", **{"config.action.reload": "NONE"})
-    before = [await read(kit, config) for config in (one, other, none)]
+    config, other, none = kit.config("a"), kit.config("b"), kit.config("a", **{"config.action.reload": "NONE"})
+    before = [await read(kit, config) for config in (config, other, none)]
     told = kit.told
     os.utime(kit.file, ns=(1, 1))
     kit.file.write_text("b=other-value\n# newer\na=first-value\n")
     await kit.reads_again()
     kit.file.write_text("")  # as it is in the middle of being written
     await kit.reads_again()
-    assert [kit.secrets.versions(config) for config in (one, other, none)] == before
+    assert [kit.secrets.versions(config) for config in (config, other, none)] == before
     assert kit.told == told
     kit.file.write_text("a=second-value\nb=other-value\n")
-    await eventually(lambda: kit.secrets.versions(one) != before[0], what="the change is seen")
-    assert kit.secrets.resolved(one) == {"password": "second-value"}
+    await eventually(lambda: kit.secrets.versions(config) != before[0], what="the change is seen")
+    assert kit.secrets.resolved(config) == {"password": "second-value"}
     assert [kit.secrets.versions(config) for config in (other, none)] == before[1:]
     assert kit.told == told + 1
     assert "first-value" not in REDACTOR.hide("late: first-value second-value")
@@ -151,9 +151,9 @@ async def test_the_workers_own_references(tmp_path: Path) -> None:
         "sasl.jaas.config": jaas % f"${{file:{file}:password}}",
         "ssl.key.password": "literal-password",
     }
-    found = await asyncio.to_thread(with_values, own)
-    assert found["bootstrap.servers"] == "somewhere:9092"
-    assert found["sasl.jaas.config"] == jaas % "worker-password"
+    actual_with_values = await asyncio.to_thread(with_values, own)
+    assert actual_with_values["bootstrap.servers"] == "somewhere:9092"
+    assert actual_with_values["sasl.jaas.config"] == jaas % "worker-password"
     text = REDACTOR.hide("worker-password literal-password somewhere:9092")
     assert text == f"${{file:{file}:password}} [hidden] somewhere:9092"
     file.unlink()

@@ -130,7 +130,7 @@ async def test_tasks_are_put_into_force_once_all_are_in_the_topic(
         write, before = store.config_topic._writer.write, [{"n": "0"}, {"n": "1"}]
 
         async def refusing(topic: str, written: Sequence[Record]) -> Ends:
-            taken = [one for one in written if len(one[1] or b"") < 2000]
+            taken = [item for item in written if len(item[1] or b"") < 2000]
             ends = await write(topic, taken)
             if len(taken) < len(written):
                 raise Exhausted("larger than 2000")
@@ -206,15 +206,15 @@ async def until_it_has_its_task(store: Led, leader: GroupLeader) -> None:
 
 def written(store: Led, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
     """What the leader writes from now on."""
-    found: list[Record] = []
+    actual_records: list[Record] = []
     write = store.config_topic.write
 
     async def noting(records_: Sequence[Record]) -> None:
-        found.extend(records_)
+        actual_records.extend(records_)
         await write(records_)
 
     monkeypatch.setattr(store.config_topic, "write", noting)
-    return found
+    return actual_records
 
 
 async def test_tasks_are_put_into_force_behind_each_record_of_their_connector(

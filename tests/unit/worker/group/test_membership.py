@@ -23,14 +23,14 @@ class Told:
     def on_refused(self, problem: str) -> None:
         raise AssertionError(problem)
 
-    def on_lost(self, why: str) -> None:
-        self.lost.append(why)
+    def on_lost(self, reason: str) -> None:
+        self.lost.append(reason)
 
 
 def placed() -> Membership:
     """A worker that has a place in the third generation."""
     group: Any = None
-    made = Membership(
+    membership = Membership(
         group,
         group_id="g",
         session_ms=10_000,
@@ -38,31 +38,31 @@ def placed() -> Membership:
         wake=lambda: None,
         on_member=lambda member, leads: None,
     )
-    made.member, made.generation, made.rejoin = "m-1", 3, False
-    made.place = GroupPlace("m-1", 3, True, Assignment("m-1", URL, 7))
-    made._clock.placed()
-    made._clock.answered(time.monotonic())
-    assert made.leads
-    assert made.lasting
-    return made
+    membership.member, membership.generation, membership.rejoin = "m-1", 3, False
+    membership.place = GroupPlace("m-1", 3, True, Assignment("m-1", URL, 7))
+    membership._clock.placed()
+    membership._clock.answered(time.monotonic())
+    assert membership.leads
+    assert membership.lasting
+    return membership
 
 
 @pytest.mark.parametrize(
-    ("code", "why"),
+    ("code", "reason"),
     [
         (codes.ILLEGAL_GENERATION, "the group continued without it"),
         (codes.UNKNOWN_MEMBER, "the group knows it no more"),
     ],
 )
-def test_who_the_group_went_on_without_gives_its_place_up_and_joins_again(code: int, why: str) -> None:
+def test_who_the_group_went_on_without_gives_its_place_up_and_joins_again(code: int, reason: str) -> None:
     membership, told = placed(), Told()
     membership._answered(code, time.monotonic(), told)
-    assert told.lost == [why]
+    assert told.lost == [reason]
     assert (membership.losses, membership.rejoin) == (1, True)
     assert not membership.leads
     assert not membership.lasting
     membership._answered(code, time.monotonic(), told)
-    assert told.lost == [why], "it is told once"
+    assert told.lost == [reason], "it is told once"
 
 
 def test_who_joins_already_is_not_lost_with_the_generation_before() -> None:

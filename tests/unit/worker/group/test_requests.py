@@ -137,7 +137,7 @@ async def test_what_another_wrote_before_the_claim_was_made_anew_decides() -> No
     topic.read = read  # type: ignore[method-assign]
     told = await served(topic, creation("a"), creation("b"), creation("c"))
     assert topic.writes == [[b"c"]]
-    assert [type(one) for one in told] == [RestError, RestError, str]
+    assert [type(item) for item in told] == [RestError, RestError, str]
 
 
 async def test_behind_one_that_is_too_large_brokers_that_are_gone_are_waited_for_once() -> None:
@@ -150,12 +150,12 @@ async def test_behind_one_that_is_too_large_brokers_that_are_gone_are_waited_for
     topic.write = write  # type: ignore[method-assign]
     told = await served(topic, *(change(name) for name in "abcd"))
     assert tried == [4, 1]
-    assert all(isinstance(one, Unavailable) for one in told)
+    assert all(isinstance(item, Unavailable) for item in told)
 
 
 async def test_who_leads_no_more_writes_for_nobody() -> None:
     told = await served(Topic(Conflict("another worker has claimed")), change("a"), change("b"))
-    assert all(isinstance(one, Conflict) for one in told)
+    assert all(isinstance(item, Conflict) for item in told)
 
 
 async def test_one_whose_time_is_up_when_the_topic_is_read_is_not_written() -> None:

@@ -149,25 +149,30 @@ def test_writing_ten_thousand_connectors_is_cheap() -> None:
 
 def _families() -> list[Family]:
     modules = (metric_names, connector_figures, gateway_metrics)
-    found = [one for module in modules for one in vars(module).values() if isinstance(one, Family)]
-    return [*found, *metric_names.STARTS.values(), *metric_names.TASKS_OF.values(), *metric_names.BAD_RECORDS.values()]
+    actual_modules = [item for module in modules for item in vars(module).values() if isinstance(item, Family)]
+    return [
+        *actual_modules,
+        *metric_names.STARTS.values(),
+        *metric_names.TASKS_OF.values(),
+        *metric_names.BAD_RECORDS.values(),
+    ]
 
 
 def test_names_are_legal_and_each_is_in_the_page() -> None:
     page = PAGE.read_text()
-    names = [one.name for one in _families()]
+    names = [family.name for family in _families()]
     assert len(set(names)) == len(names)
-    for one in _families():
-        assert re.fullmatch(r"[a-z_]+" if one not in connector_figures.FAMILIES else r"([A-Z][a-z]+)+", one.name)
-        assert f"`{one.name}`" in page, f"docs/metrics.md does not name {one.name}"
+    for family in _families():
+        assert re.fullmatch(r"[a-z_]+" if family not in connector_figures.FAMILIES else r"([A-Z][a-z]+)+", family.name)
+        assert f"`{family.name}`" in page, f"docs/metrics.md does not name {family.name}"
     told = set(re.findall(r"`((?:keelman|kafka_connect)_[a-z_]+)`", page))
     assert told <= set(names), told - set(names)
 
 
-@pytest.mark.parametrize("one", _families(), ids=lambda one: one.name)
-def test_counters_end_in_total(one: Family) -> None:
+@pytest.mark.parametrize("family", _families(), ids=lambda value: value.name)
+def test_counters_end_in_total(family: Family) -> None:
     of_gauges = "connector_total_task_count"
-    assert (one.kind == COUNTER) == one.name.endswith("_total") or one.name.endswith(of_gauges)
+    assert (family.kind == COUNTER) == family.name.endswith("_total") or family.name.endswith(of_gauges)
 
 
 # As the description of the managed API names them.
@@ -193,15 +198,15 @@ MANAGED = [
 
 
 def test_every_metric_of_managed_services_is_there() -> None:
-    assert sorted(one.name for one in connector_figures.FAMILIES) == sorted(MANAGED)
+    assert sorted(item.name for item in connector_figures.FAMILIES) == sorted(MANAGED)
 
 
 def test_what_tasks_of_a_connector_do_is_added_up() -> None:
     meters, out = Meters(), Exposition()
     for task, run in ((0, "a"), (1, "b")):
-        made = update(run, 1)
-        made.progress.records_per_second, made.progress.bytes_per_second = 10, 1000
-        meters.note(Work("x", task), made)
+        new_update = update(run, 1)
+        new_update.progress.records_per_second, new_update.progress.bytes_per_second = 10, 1000
+        meters.note(Work("x", task), new_update)
     figures = connector_figures.ConnectorFigures("w:1")
     for task, state in ((0, states.RUNNING), (1, states.RUNNING), (2, states.FAILED)):
         figures.add_connector("x", "source").add(state, meters.find(Work("x", task)))
@@ -209,17 +214,17 @@ def test_what_tasks_of_a_connector_do_is_added_up() -> None:
     figures.add_connector("odd", "")
     for connector in figures.connectors:
         figures.write(out, connector)
-    found = _samples(b"".join(out.families()).decode())
+    samples = _samples(b"".join(out.families()).decode())
     labels = 'ConnectorName="x",worker="w:1"'
-    of_x = {name: value for (name, at), value in found.items() if at == labels}
+    of_x = {name: value for (name, at), value in samples.items() if at == labels}
     assert of_x == {
         "RunningTaskCount": 2, "ErroredTaskCount": 1, "SourceRecordPollRate": 20, "SourceRecordWriteRate": 20,
         "BytesOutPerSec": 2000,
     }  # fmt: skip
-    assert {name for name, at in found if 'ConnectorName="s"' in at} == {
+    assert {name for name, at in samples if 'ConnectorName="s"' in at} == {
         "RunningTaskCount", "ErroredTaskCount", "SinkRecordReadRate", "SinkRecordSendRate", "BytesInPerSec",
     }  # fmt: skip
-    assert {name for name, at in found if 'ConnectorName="odd"' in at} == {"RunningTaskCount", "ErroredTaskCount"}
+    assert {name for name, at in samples if 'ConnectorName="odd"' in at} == {"RunningTaskCount", "ErroredTaskCount"}
 
 
 def _samples(text: str) -> dict[tuple[str, str], float]:
@@ -238,14 +243,14 @@ def test_processors_in_use_are_those_of_the_last_seconds() -> None:
 
 
 def test_the_gateway_passes_on_these_alone_with_the_cluster() -> None:
-    one = (
+    name = (
         "# HELP RunningTaskCount Tasks.\n# TYPE RunningTaskCount gauge\n"
         'RunningTaskCount{ConnectorName="x",worker="w:1"} 2\n'
         "# HELP keelman_worker_info 1\n"
         'keelman_worker_info{worker="w:1"} 1\n'
         'CpuUtilization{worker="w:1"} 0.5\n'
     )
-    text = merged([("demo", one), ("demo", one.replace("w:1", "w:2")), ("odd", "")]).decode()
+    text = merged([("demo", name), ("demo", name.replace("w:1", "w:2")), ("odd", "")]).decode()
     assert text.splitlines() == [
         "# HELP RunningTaskCount Tasks.",
         "# TYPE RunningTaskCount gauge",

@@ -24,7 +24,7 @@ def test_names_and_tags_are_made_legal_and_what_comes_to_the_same_is_told_once()
     assert text.count("# TYPE") == 1
     (family,) = text_string_to_metric_families(text)
     assert (family.name, family.documentation) == ("kafka_connect_plugins_polls_total", "Polls.")
-    assert [(one.labels, one.value) for one in family.samples] == [
+    assert [(sample.labels, sample.value) for sample in family.samples] == [
         ({"connector": "c", "task": "0"}, 3),
         ({"connector": "c", "task": "0", "its_kind": odd["its.kind"], "tag_task": "7", "tag_9": "x"}, 5),
         ({"connector": "d", "task": "0"}, 6),

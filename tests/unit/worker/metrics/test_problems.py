@@ -30,15 +30,17 @@ def test_what_has_failed_or_is_stalled_is_a_problem() -> None:
         Work("c"): status("PAUSED"),
         Work("elsewhere"): status("FAILED"),
     }
-    found = problems_of([work for work in statuses if work.connector != "elsewhere"] + [Work("new")], statuses, "h:1")
-    assert found.connectors == 2
-    assert [(t.connector, t.HasField("task"), word(t)) for t in found.named] == [
+    problems = problems_of(
+        [work for work in statuses if work.connector != "elsewhere"] + [Work("new")], statuses, "h:1"
+    )
+    assert problems.connectors == 2
+    assert [(t.connector, t.HasField("task"), word(t)) for t in problems.named] == [
         ("a", True, "STALLED"),
         ("b", False, "FAILED"),
     ]
-    assert found.named[1].reason.startswith("org.Error: xx")
-    assert len(found.named[1].reason) == LONGEST
-    assert found.named[1].reason.endswith("x...")
+    assert problems.named[1].reason.startswith("org.Error: xx")
+    assert len(problems.named[1].reason) == LONGEST
+    assert problems.named[1].reason.endswith("x...")
     many = {Work(f"c{n:03}"): status("FAILED") for n in range(50)}
     bounded = problems_of(many, many, "h:1")
     assert (len(bounded.named), bounded.connectors) == (MOST, 50)
@@ -60,8 +62,8 @@ def test_what_is_tried_again_is_a_problem_from_the_second_failed_attempt_on() ->
 
     def found_of(state: str, trace: str | None, **more: object) -> list[tuple[str, str]]:
         work = Work("a", 0)
-        found = problems_of([work], {work: status(state, trace, **more)}, "h:1")
-        return [(word(one), one.reason) for one in found.named]
+        problems = problems_of([work], {work: status(state, trace, **more)}, "h:1")
+        return [(word(item), item.reason) for item in problems.named]
 
     assert found_of("RESTARTING", full) == []
     assert found_of("RESTARTING", full, failures={"count": 2, "reason": "TASK_FAILED"}) == [("RESTARTING", full)]

@@ -16,8 +16,8 @@ from support.eventually import eventually
 
 
 def watch(path: Path) -> FileWatch:
-    found = path.stat()
-    return FileWatch(str(path), found.st_size, found.st_ino, found.st_mtime_ns)
+    stat = path.stat()
+    return FileWatch(str(path), stat.st_size, stat.st_ino, stat.st_mtime_ns)
 
 
 def longer(path: Path) -> None:

@@ -84,9 +84,9 @@ def test_new_partitions_are_looked_for_as_often_as_who_wants_it_most_often_says(
 ) -> None:
     watched = _Cluster({}, "client")
     for number, age in enumerate(ages):
-        given = {"metadata.max.age.ms": age} if age else {}
-        watched.add(WatchedTopics(TopicWatch(given, {TopicPartition("a", number): 0}), lambda: None))
+        value = {"metadata.max.age.ms": age} if age else {}
+        watched.add(WatchedTopics(TopicWatch(value, {TopicPartition("a", number): 0}), lambda: None))
     assert watched.refresh_seconds == seconds
-    for one in list(watched.watched):
-        watched.remove(one)
+    for item in list(watched.watched):
+        watched.remove(item)
     assert watched.refresh_seconds == 10

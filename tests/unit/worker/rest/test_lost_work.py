@@ -44,13 +44,13 @@ class World(StandaloneStore):
 @pytest.fixture
 async def world(tmp_path: Path) -> World:
     """A connector with three tasks, one of them another worker's."""
-    made = World(tmp_path)
-    await made.config_topic.write([(b"connector-c", json.dumps({"properties": {"name": "c"}}).encode())])
-    await made.written(Work("c"), Status("RUNNING", ME, 3))
-    await made.written(TASK, Status("RUNNING", ME, 3, more={"stalled": {"left": 5}}))
-    await made.written(FAILED_TASK, Status("FAILED", ME, 3, "why it failed"))
-    await made.written(OTHERS_TASK, Status("RUNNING", OTHER, 3))
-    return made
+    new_world = World(tmp_path)
+    await new_world.config_topic.write([(b"connector-c", json.dumps({"properties": {"name": "c"}}).encode())])
+    await new_world.written(Work("c"), Status("RUNNING", ME, 3))
+    await new_world.written(TASK, Status("RUNNING", ME, 3, more={"stalled": {"left": 5}}))
+    await new_world.written(FAILED_TASK, Status("FAILED", ME, 3, "why it failed"))
+    await new_world.written(OTHERS_TASK, Status("RUNNING", OTHER, 3))
+    return new_world
 
 
 async def test_what_is_lost_is_not_shown_at_work(world: World) -> None:

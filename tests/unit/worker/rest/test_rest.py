@@ -262,7 +262,7 @@ async def test_a_run_that_fails_fails_its_caller_alone() -> None:
 
     shared = Coalesced(do)
     outcomes = await asyncio.gather(shared(), shared(), shared(), return_exceptions=True)
-    assert [type(one) for one in outcomes] == [OSError, type(None), type(None)]
+    assert [type(outcome) for outcome in outcomes] == [OSError, type(None), type(None)]
     assert len(runs) == 2
 
 

@@ -17,9 +17,9 @@ def test_literal_secrets_are_refused_where_the_worker_takes_references_only() ->
         "consumer.override.sasl.jaas.config": 'x required password="literal-2";',
         "old.password": "",
     }
-    found = _literals(config, REFERENCES)
-    assert [one.key for one in found] == ["api.token", "consumer.override.sasl.jaas.config"]
-    assert not any("literal" in str(one) for one in found)
+    literals = _literals(config, REFERENCES)
+    assert [literal.key for literal in literals] == ["api.token", "consumer.override.sasl.jaas.config"]
+    assert not any("literal" in str(literal) for literal in literals)
     assert _literals(config, {}) == []
     assert _literals(config, {"keelman.secrets.policy": "allow"}) == []
 
@@ -38,9 +38,9 @@ def test_an_answer_has_references_where_the_configuration_has_them() -> None:
         value("file", "/in"),
     ]
     answer = {"name": "x", "error_count": 1, "groups": [], "configs": about}
-    given = {**SOURCE, "topic": "${file:/s:p}", "batch.size": "${file:/s:p}", "db.password": "${file:/s:p}"}
-    shown = hidden_answer(answer, given, [ConfigError("api.token", None, "refused")])
-    values = {one["value"]["name"]: one["value"] for one in shown["configs"]}
+    fields = {**SOURCE, "topic": "${file:/s:p}", "batch.size": "${file:/s:p}", "db.password": "${file:/s:p}"}
+    shown = hidden_answer(answer, fields, [ConfigError("api.token", None, "refused")])
+    values = {config["value"]["name"]: config["value"] for config in shown["configs"]}
     assert values["topic"]["value"] == "${file:/s:p}"
     text = "Invalid value ${file:/s:p} for configuration batch.size: Not a number of type INT"
     assert (values["batch.size"]["value"], values["batch.size"]["errors"]) == (None, [text])

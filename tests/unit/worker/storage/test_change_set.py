@@ -190,9 +190,9 @@ async def test_the_config_topic_is_read_once_for_requests_that_wait_together(
             await read(seconds=seconds)
 
         monkeypatch.setattr(store.config_topic.table, "read_to_end", counted)
-        asked = time.monotonic()
-        await store.config_topic.read(since=asked)
-        await store.config_topic.read(since=asked)
+        request = time.monotonic()
+        await store.config_topic.read(since=request)
+        await store.config_topic.read(since=request)
         assert reads == 1
         await store.config_topic.read(since=time.monotonic())
         await store.config_topic.read()

@@ -16,19 +16,19 @@ def applied(*written: tuple[bytes, bytes | None]) -> ConfigState:
 
 
 def test_what_a_repeated_request_has_done_before() -> None:
-    made, gone = records.connector_record("x", {"a": "b"}), (b"connector-x", None)
-    state = applied(made)
+    connector_record, gone = records.connector_record("x", {"a": "b"}), (b"connector-x", None)
+    state = applied(connector_record)
     assert state.has_since("x", {"a": "b"}, 0)
     assert not state.has_since("x", {"a": "b"}, 1), "it was there when the request came"
     assert not state.has_since("x", {"a": "c"}, 0)
     assert not state.has_since("x", {"a": "b"}, None), "it is done for the first time"
     assert not state.deleted.since("x", 0)
-    again = applied(made, gone, made)
+    again = applied(connector_record, gone, connector_record)
     assert again.deleted.since("x", 2), "what was made since is another one"
     assert not again.deleted.since("x", 3)
     assert again.has_since("x", {"a": "b"}, 4)
     whole, half = RestartRequest("x", True, False), RestartRequest("x", False, False)
-    state = applied(made, records.restart_record(whole))
+    state = applied(connector_record, records.restart_record(whole))
     assert state.restarted.since(whole, 2)
     assert not state.restarted.since(whole, 3), "another asked for it before"
     assert not state.restarted.since(whole, None)
@@ -42,10 +42,10 @@ def test_only_the_last_written_are_remembered(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_request_with_an_id_of_its_clients_is_known_by_what_it_wrote() -> None:
-    made, gone = records.connector_record("x", {"a": "b"}, written_by="r-1"), (b"connector-x", None)
+    connector_record, gone = records.connector_record("x", {"a": "b"}, written_by="r-1"), (b"connector-x", None)
     paused = records.target_record("x", PAUSED, written_by="r-2")
     again = records.restart_record(RestartRequest("x", True, False), written_by="r-3")
-    state = applied(made, paused, again)
+    state = applied(connector_record, paused, again)
     assert state.is_answered(CONFIG, "x", "r-1")
     assert state.is_answered(PAUSED, "x", "r-2")
     assert state.is_answered(RESTART, "x", "r-3")
@@ -54,6 +54,8 @@ def test_a_request_with_an_id_of_its_clients_is_known_by_what_it_wrote() -> None
     assert not state.is_answered(DELETE, "x", "r-4")
     assert not state.is_answered(CONFIG, "x", "")
     deleting = records.connector_record("x", {"a": "b"}, deleted_by="r-4")
-    assert not applied(made, deleting).is_answered(DELETE, "x", "r-4"), "its tombstone was never written"
-    assert applied(made, deleting, gone).is_answered(DELETE, "x", "r-4")
-    assert not applied(made, deleting, made, gone).is_answered(DELETE, "x", "r-4"), "another has deleted it"
+    assert not applied(connector_record, deleting).is_answered(DELETE, "x", "r-4"), "its tombstone was never written"
+    assert applied(connector_record, deleting, gone).is_answered(DELETE, "x", "r-4")
+    assert not applied(connector_record, deleting, connector_record, gone).is_answered(DELETE, "x", "r-4"), (
+        "another has deleted it"
+    )

@@ -71,11 +71,11 @@ class World(StandaloneStore):
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    made = World(tmp_path)
-    await made.config_topic.write(MADE)
+    new_world = World(tmp_path)
+    await new_world.config_topic.write(MADE)
     async with Siblings() as siblings:
-        running = siblings.start(made.status_topic.writer.run())
-        yield made
+        running = siblings.start(new_world.status_topic.writer.run())
+        yield new_world
         running.cancel()
 
 
@@ -129,10 +129,10 @@ def use(topic: str, run: str = "r1") -> RunUpdate:
 
 @pytest.fixture
 async def tracking(world: World) -> AsyncIterator[TopicTracking]:
-    made = TopicTracking(world)
+    topic_tracking = TopicTracking(world)
     async with Siblings() as siblings:
-        running = siblings.start(made.run())
-        yield made
+        running = siblings.start(topic_tracking.run())
+        yield topic_tracking
         running.cancel()
 
 

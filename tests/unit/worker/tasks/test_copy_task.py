@@ -119,9 +119,9 @@ async def at_work(world: World) -> AsyncIterator[World]:
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with at_work(World()) as made:
-        await eventually(lambda: made.state == "RUNNING")
-        yield made
+    async with at_work(World()) as opened:
+        await eventually(lambda: opened.state == "RUNNING")
+        yield opened
 
 
 async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> None:

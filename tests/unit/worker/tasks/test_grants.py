@@ -58,9 +58,9 @@ class World:
 
     @property
     def may_copy(self) -> bool:
-        wanted = self.grants.configured(TASK)
-        assert wanted is not None
-        return self.grants.holds(TASK, wanted)
+        expected = self.grants.configured(TASK)
+        assert expected is not None
+        return self.grants.holds(TASK, expected)
 
 
 def test_a_task_of_an_exactly_once_source_waits_until_the_tasks_before_it_are_fenced() -> None:

@@ -78,8 +78,12 @@ async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_agai
     )
     used: list[str] = []
     owned = owned_work(store, link, used)
-    made = [records.connector_record("c", SOURCE), *records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
-    await store.config_topic.write(made)
+    results = [
+        records.connector_record("c", SOURCE),
+        *records.task_records("c", [SOURCE]),
+        records.commit_record("c", 1),
+    ]
+    await store.config_topic.write(results)
     async with Siblings() as siblings:
         owned.tasks.begin(siblings)
         await owned.take([Work("c", 0)], [])
@@ -88,7 +92,7 @@ async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_agai
         uid = link.sent[0].run_uid
         owned.tasks.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
         await store.config_topic.write(records.deletion_records("c", 1))
-        await store.config_topic.write(made)
+        await store.config_topic.write(results)
         owned.tasks.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
         assert used == ["before"]
         owned.tasks.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))

@@ -202,5 +202,5 @@ def test_what_is_legal_is_unpacked(tmp_path: Path):
         opened = open_zip if number == 0 else open_tar_gz
         with opened(io.BytesIO(data), len(data), SMALL) as archive:
             unpack(archive, target)
-        found = {str(p.relative_to(target)): p.read_bytes() for p in target.rglob("*") if p.is_file()}
-        assert found == {"lib/a.jar": b"1", "lib/deep/b.jar": b"22", "README": b""}
+        actual_bytes = {str(p.relative_to(target)): p.read_bytes() for p in target.rglob("*") if p.is_file()}
+        assert actual_bytes == {"lib/a.jar": b"1", "lib/deep/b.jar": b"22", "README": b""}

@@ -14,7 +14,7 @@ TYPED = ("INT", "LONG", "SHORT", "BOOLEAN", "DOUBLE")
 
 def said(key: str, value: str) -> list[str]:
     properties = {**OF_A_GROUP, "session.timeout.ms": "2147483647", key: value}
-    return [one.description for one in refusals(properties, https=False) if one.field == key]
+    return [refusal.description for refusal in refusals(properties, https=False) if refusal.field == key]
 
 
 @pytest.mark.parametrize("key", FACTS["values"])
@@ -32,7 +32,7 @@ def test_all_keys_that_have_a_type_or_bounds_are_judged() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "key", "text"),
+    ("fields", "key", "text"),
     [
         ({"group.id": " "}, "group.id", "group.id is missing"),
         ({"config.storage.topic": "a b"}, "config.storage.topic", "a topic name"),
@@ -45,24 +45,26 @@ def test_all_keys_that_have_a_type_or_bounds_are_judged() -> None:
         ),
     ],
 )
-def test_what_ends_it_before_it_answers(given: dict[str, str], key: str, text: str) -> None:
-    (found,) = refusals({**OF_A_GROUP, **given}, https=False)
-    assert found.field == key
-    assert text in found.description
+def test_what_ends_it_before_it_answers(fields: dict[str, str], key: str, text: str) -> None:
+    (result,) = refusals({**OF_A_GROUP, **fields}, https=False)
+    assert result.field == key
+    assert text in result.description
 
 
 def test_what_only_its_host_knows_is_taken() -> None:
-    given = {
+    fields = {
         "key.converter": "com.example.Own", "config.providers": "vault", "session.timeout.ms": "${vault:/a:b}",
         "config.providers.vault.class": "com.example.Vault", "plugin.path": "/not/here", "acme.own": "x",
         "ssl.keystore.location": "/not/here", "producer.linger.ms": "soon",
     }  # fmt: skip
-    assert refusals({**OF_A_GROUP, **given}, https=True) == ()
+    assert refusals({**OF_A_GROUP, **fields}, https=True) == ()
 
 
 def test_https_needs_a_certificate() -> None:
-    (found,) = refusals(OF_A_GROUP, https=True)
-    assert found.description == "ssl.keystore.location is missing: an https listener needs a key and a certificate"
+    (result,) = refusals(OF_A_GROUP, https=True)
+    assert result.description == "ssl.keystore.location is missing: an https listener needs a key and a certificate"
     store = "listeners.https.ssl.keystore."
-    assert [one.field for one in refusals({**OF_A_GROUP, f"{store}type": "JKS"}, https=True)] == [f"{store}location"]
+    assert [refusal.field for refusal in refusals({**OF_A_GROUP, f"{store}type": "JKS"}, https=True)] == [
+        f"{store}location"
+    ]
     assert refusals({**OF_A_GROUP, f"{store}location": "${file:/a:b}"}, https=True) == ()

@@ -26,16 +26,16 @@ def worker_says(properties: Mapping[str, str], folder: Path) -> list[str]:
     file = folder / "worker.properties"
     file.write_text(javaproperties.dumps(properties, timestamp=None))
     try:
-        found = read_properties(PropertySource.read(file, {}))
-        peer_tls(found)
+        actual_properties = read_properties(PropertySource.read(file, {}))
+        peer_tls(actual_properties)
         for admin, listeners in (
-            (False, (*found.listeners.main, *found.listeners.metrics)),
-            (True, found.listeners.admin or ()),
+            (False, (*actual_properties.listeners.main, *actual_properties.listeners.metrics)),
+            (True, actual_properties.listeners.admin or ()),
         ):
-            if any(one.tls for one in listeners):
-                server_tls(found.raw, admin=admin)
+            if any(listener.tls for listener in listeners):
+                server_tls(actual_properties.raw, admin=admin)
     except InvalidArgument as error:
-        return [one.description for one in error.violations] or [error.message]
+        return [violation.description for violation in error.violations] or [error.message]
     return []
 
 
@@ -44,7 +44,7 @@ def test_both_refuse_the_same_in_the_same_words(case: str, tmp_path: Path) -> No
     store = Authority().issue("worker", "host").write_pkcs12(tmp_path / "k.p12")
     here = {KEYSTORE: str(store), PASSWORD_OF: PASSWORD} if KEYSTORE in CASES[case] else {}
     properties = OF_A_GROUP | CASES[case] | here
-    mine = [one.description for one in refusals(properties)]
+    mine = [refusal.description for refusal in refusals(properties)]
     theirs = worker_says(properties, tmp_path)
     assert mine
     for text in mine:
@@ -54,8 +54,8 @@ def test_both_refuse_the_same_in_the_same_words(case: str, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_each_refusal_has_a_key(case: str) -> None:
-    for one in refusals(OF_A_GROUP | CASES[case]):
-        assert one.field, one
+    for refusal in refusals(OF_A_GROUP | CASES[case]):
+        assert refusal.field, refusal
 
 
 @pytest.mark.parametrize("case", sorted(TAKEN))
@@ -69,17 +69,17 @@ def test_a_scope_names_secrets_as_an_account_does(scope: str) -> None:
 
 
 def test_the_worker_itself_does_not_find_out_to_which_secrets_it_is_bound() -> None:
-    found = refusals(OF_A_GROUP | ENVIRONMENT | {SCOPE: "${env:SCOPE}"})
-    assert [one.field for one in found] == [SCOPE]
+    actual_refusals = refusals(OF_A_GROUP | ENVIRONMENT | {SCOPE: "${env:SCOPE}"})
+    assert [actual_refusal.field for actual_refusal in actual_refusals] == [SCOPE]
 
 
 def test_secrets_are_hidden_in_what_is_refused() -> None:
     url = "https://me:s3cret-word@tokens.example/token"
-    given = {
+    fields = {
         "sasl.oauthbearer.token.endpoint.url": url,
         "keelman.oauthbearer.allowed.urls": "https://tokens.example",
         "producer.ssl.keystore.key": "k1",
     }
-    (found,) = refusals(OF_A_GROUP | given)
-    assert "s3cret-word" not in found.description
-    assert "//[hidden]@tokens.example" in found.description
+    (result,) = refusals(OF_A_GROUP | fields)
+    assert "s3cret-word" not in result.description
+    assert "//[hidden]@tokens.example" in result.description

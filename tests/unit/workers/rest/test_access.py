@@ -45,12 +45,12 @@ async def https_worker(
 ) -> AsyncIterator[State]:
     [port] = free_ports(1)
     store = authority.issue("worker", *hosts).write_pkcs12(folder / "worker.p12")
-    given = {"listeners.https.ssl.keystore.location": str(store), "listeners.https.ssl.keystore.password": PASSWORD}
-    given["listeners"] = f"https://127.0.0.1:{port}"
+    fields = {"listeners.https.ssl.keystore.location": str(store), "listeners.https.ssl.keystore.password": PASSWORD}
+    fields["listeners"] = f"https://127.0.0.1:{port}"
     if guarded:
-        given |= {"rest.extension.classes": EXTENSION, "keelman.jaas.file": str(jaas_file(folder))}
+        fields |= {"rest.extension.classes": EXTENSION, "keelman.jaas.file": str(jaas_file(folder))}
     properties = checked(
-        OF_A_GROUP | given | {f"listeners.https.ssl.{k.replace('_', '.')}": v for k, v in more.items()}
+        OF_A_GROUP | fields | {f"listeners.https.ssl.{k.replace('_', '.')}": v for k, v in more.items()}
     )
     api = RestApi(peer_tls(properties))
     try:
@@ -114,7 +114,7 @@ async def test_a_worker_that_asks_for_a_password_gets_that_of_the_settings_and_n
         asking = ClusterRequests(rest, access)
         assert (await asking.ask("demo", LOGGERS)).status == LET_IN
         assert (await asking.ask("demo", LOGGERS)).status == LET_IN
-    assert [name in one for one in sent] == [False, True, True]
+    assert [name in item for item in sent] == [False, True, True]
     assert base64.b64decode(sent[-1][name].removeprefix(b"Basic ")) == b"alice:wonder"
 
 
@@ -167,7 +167,7 @@ async def test_a_worker_may_be_closed_to_all_but_who_shows_a_certificate(tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("given", "text"),
+    ("fields", "text"),
     [
         (
             {"worker_users_file": "colonless"},
@@ -186,9 +186,9 @@ async def test_a_worker_may_be_closed_to_all_but_who_shows_a_certificate(tmp_pat
         ({"worker_ca": "empty", "worker_verify": False}, "gateway.worker_verify: 'false' is not legal"),
     ],
 )
-def test_settings_that_cannot_be(tmp_path: Path, given: dict[str, Any], text: str) -> None:
+def test_settings_that_cannot_be(tmp_path: Path, fields: dict[str, Any], text: str) -> None:
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "colonless").write_text("a=b:c\nd=e\n")
-    files = {k: tmp_path / v for k, v in given.items() if k.endswith(("_ca", "_file", "_certificate", "_key"))}
+    files = {k: tmp_path / v for k, v in fields.items() if k.endswith(("_ca", "_file", "_certificate", "_key"))}
     with pytest.raises(InvalidArgument, match=text):
-        WorkerAccess.of("gateway", Settings(**given | files))
+        WorkerAccess.of("gateway", Settings(**fields | files))

@@ -39,7 +39,7 @@ async def worker(answer: bytes) -> asyncio.Server:
 
 
 @pytest.mark.parametrize(
-    ("method", "given", "engine", "repeated"),
+    ("method", "fields", "engine", "repeated"),
     [
         ("GET", {}, "kafka-connect", True),
         ("POST", {"repeatable": True}, "kafka-connect", True),
@@ -49,14 +49,14 @@ async def worker(answer: bytes) -> asyncio.Server:
     ],
 )
 async def test_what_may_be_repeated_is_repeated(
-    method: str, given: dict[str, bool], engine: str, repeated: bool
+    method: str, fields: dict[str, bool], engine: str, repeated: bool
 ) -> None:
     breaking, answering = await worker(b""), await worker(ANSWER)
     state: Any = State(*(server.sockets[0].getsockname()[1] for server in (breaking, answering)))
-    request = Outgoing(method, b"/connectors", **given)
+    request = Outgoing(method, b"/connectors", **fields)
     state.engine = engine
-    made = Rest(state.rest_urls, request_seconds=10, access=WorkerAccess(), heeds_ids=state.heeds_ids)
-    async with breaking, answering, made as rest:
+    new_rest = Rest(state.rest_urls, request_seconds=10, access=WorkerAccess(), heeds_ids=state.heeds_ids)
+    async with breaking, answering, new_rest as rest:
         if repeated:
             async with rest.send("demo", request) as response:
                 assert response.status_code == 201

@@ -23,10 +23,10 @@ class Workers:
         return ReceivedAnswer(200, httpx.Headers(), b'{"name": "c"}')
 
 
-@pytest.mark.parametrize(("verb", "given"), [("delete", {}), ("stop", {}), ("pause", {}), ("update", {"config": {}})])
-async def test_a_change_with_an_id_may_be_repeated_by_that_alone(verb: str, given: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("verb", "fields"), [("delete", {}), ("stop", {}), ("pause", {}), ("update", {"config": {}})])
+async def test_a_change_with_an_id_may_be_repeated_by_that_alone(verb: str, fields: dict[str, Any]) -> None:
     workers = Workers()
-    await getattr(RestConnectors(cast(ClusterRequests, workers)), verb)("demo", "c", *given.values(), request_id="r")
-    (sent,) = (one for one in workers.asked if one.method != "GET")
+    await getattr(RestConnectors(cast(ClusterRequests, workers)), verb)("demo", "c", *fields.values(), request_id="r")
+    (sent,) = (item for item in workers.asked if item.method != "GET")
     assert (REQUEST_ID, b"r") in sent.headers
     assert (sent.has_id, sent.repeatable) == (True, False)

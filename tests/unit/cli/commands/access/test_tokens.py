@@ -27,9 +27,9 @@ def test_the_gateway_knows_a_token_by_the_lines_that_were_added(
     assert create("--name", "ci", "--role", "operator", "--cluster", "a", "--cluster", "b", "--file", str(file)) == 0
     token = capsys.readouterr().out.strip()
     assert create("--name", "eye", "--role", "viewer", "--file", str(file)) == 0
-    found = read_access_file("gateway.access_file", file).tokens
-    assert found[token_digest(token)] == GatewayCaller("ci", Role.OPERATOR, frozenset({"a", "b"}))
-    assert len(found) == 2
+    tokens = read_access_file("gateway.access_file", file).tokens
+    assert tokens[token_digest(token)] == GatewayCaller("ci", Role.OPERATOR, frozenset({"a", "b"}))
+    assert len(tokens) == 2
     assert token not in file.read_text()
     assert file.stat().st_mode & 0o777 == 0o600
     file.chmod(0o640)

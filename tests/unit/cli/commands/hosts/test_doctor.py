@@ -32,5 +32,5 @@ class Refusing:
     ],
 )
 async def test_what_an_older_server_cannot_be_asked_is_passed_over(error: KeelmanError, problems: list[str]) -> None:
-    found = await _reported(cast("Gateway", Refusing(error)), "w")
-    assert [one.problem for one in found] == problems
+    result = await _reported(cast("Gateway", Refusing(error)), "w")
+    assert [item.problem for item in result] == problems

@@ -10,7 +10,7 @@ WELL = {"state": "RUNNING", "reason": ""}
 
 
 @pytest.mark.parametrize(
-    ("state", "reason", "wanted"),
+    ("state", "reason", "expected"),
     [
         ("RUNNING", "", "RUNNING"),
         ("STOPPED", "", "RUNNING"),
@@ -25,8 +25,8 @@ WELL = {"state": "RUNNING", "reason": ""}
         ("FAILED", "EXITED", "DEGRADED"),
     ],
 )
-def test_what_starts_for_the_first_time_is_no_fault(state: str, reason: str, wanted: str) -> None:
-    assert state_of([WELL, {"state": state, "reason": reason}], whole=True) == wanted
+def test_what_starts_for_the_first_time_is_no_fault(state: str, reason: str, expected: str) -> None:
+    assert state_of([WELL, {"state": state, "reason": reason}], whole=True) == expected
 
 
 def test_a_service_that_does_not_answer_and_a_fault_beside_a_start_are_faults() -> None:
@@ -39,7 +39,7 @@ def test_a_service_that_does_not_answer_and_a_fault_beside_a_start_are_faults() 
 
 def test_a_cluster_is_shown_with_what_its_workers_copy() -> None:
     members = [("wc", WorkerMembership(connectors=1, tasks=3)), ("wc", WorkerMembership(connectors=1, tasks=1))]
-    workers = [Worker(worker_cluster=name, membership=one) for name, one in [*members, ("other", WorkerMembership())]]
+    workers = [Worker(worker_cluster=name, membership=item) for name, item in [*members, ("other", WorkerMembership())]]
     status = WorkerClusterStatus(problem_connectors=1, verdict="1 connector has problems: x FAILED (no such topic)")
     assert copying_of(WorkerCluster(name="wc", status=status), workers) == {
         "connectors": 2,

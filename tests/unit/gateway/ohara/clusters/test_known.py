@@ -58,9 +58,9 @@ def test_only_ports_that_are_wanted_or_used_are_held() -> None:
     running = broker_of(made("native", native), HOSTS, [broker("n1", "native")])
     assert running is not None
     assert running.ports == {9500, 9600}
-    asked = broker_of(made("oh-1", spec_of(SETTINGS, KEY)), HOSTS, [])
-    assert asked is not None
-    assert asked.ports == {9500, 9501}
+    requested_broker = broker_of(made("oh-1", spec_of(SETTINGS, KEY)), HOSTS, [])
+    assert requested_broker is not None
+    assert requested_broker.ports == {9500, 9501}
 
 
 def test_settings_become_a_managed_cluster_and_come_back() -> None:
@@ -87,15 +87,19 @@ def test_only_what_differs_is_changed_of_a_cluster_that_was_made_elsewhere() -> 
 )
 def test_external_brokers_are_alive_where_they_are(state: str, shown: str, alive: int) -> None:
     spec = brokers.BrokerClusterSpec(external=brokers.ExternalBrokers(bootstrap_servers="a:1, [::1]:2,a:3"))
-    found = broker_of(made("ext", spec, state, message="nobody answers"), HOSTS, [])
-    assert found is not None
-    assert (found.node_names, found.settings["clientPort"]) == (("a", "::1"), 1)
-    assert (found.life.state, len(found.life.alive_nodes), found.life.error == "nobody answers") == (
+    actual_broker = broker_of(made("ext", spec, state, message="nobody answers"), HOSTS, [])
+    assert actual_broker is not None
+    assert (actual_broker.node_names, actual_broker.settings["clientPort"]) == (("a", "::1"), 1)
+    assert (
+        actual_broker.life.state,
+        len(actual_broker.life.alive_nodes),
+        actual_broker.life.error == "nobody answers",
+    ) == (
         shown,
         alive,
         not alive,
     )
-    assert found.ports == frozenset(), "they are nobody's to reserve"
+    assert actual_broker.ports == frozenset(), "they are nobody's to reserve"
 
 
 def test_clusters_know_who_uses_them_and_which_ports_they_have() -> None:
@@ -107,12 +111,12 @@ def test_clusters_know_who_uses_them_and_which_ports_they_have() -> None:
     wk = worker_of(workers.WorkerCluster(name="wk", spec=spec, status=stopped), HOSTS, [], {"oh-1": KEY})
     assert wk is not None
     zk = zookeeper_of(StoredDocument(ObjectKey("g", "zk"), {**ZOOKEEPER_SETTINGS, "state": "RUNNING"}))
-    known = KnownClusters(HOSTS, [bk, wk, zk])
+    known_clusters = KnownClusters(HOSTS, [bk, wk, zk])
     assert (wk.node_names, wk.ports) == (("N2",), frozenset({8000, 8001}))
-    assert known.users(WORKER, KEY, running=False) == [wk]
-    assert known.users(WORKER, KEY, running=True) == []
-    assert known.users(BROKER, zk.key, running=True) == [bk]
-    assert {one.kind for one in known.holders()} == {BROKER, ZOOKEEPER}
+    assert known_clusters.users(WORKER, KEY, running=False) == [wk]
+    assert known_clusters.users(WORKER, KEY, running=True) == []
+    assert known_clusters.users(BROKER, zk.key, running=True) == [bk]
+    assert {holder.kind for holder in known_clusters.holders()} == {BROKER, ZOOKEEPER}
     assert "state" not in zk.settings
 
 
@@ -129,7 +133,7 @@ def test_brokers_of_others_have_a_zookeeper_that_lives_with_them() -> None:
     running = broker_of(made("one", native), HOSTS, [broker("n1", "one")])
     waiting = broker_of(made("two", native, "STARTING"), HOSTS, [])
     own = broker_of(made("oh-1", spec_of(SETTINGS, KEY)), HOSTS, [])
-    first, second = stand_ins([one for one in (running, waiting, own) if one is not None])
+    first, second = stand_ins([item for item in (running, waiting, own) if item is not None])
     assert (first.key, first.life.state, first.settings["clientPort"]) == (ObjectKey("default", "one"), "RUNNING", 2181)
     assert (second.key.name, second.life.state, second.ports) == ("two", "", frozenset())
 
@@ -145,9 +149,9 @@ def test_errors_name_clusters_as_users_do() -> None:
     status = workers.WorkerClusterStatus(
         state=brokers.CLUSTER_STATE_STARTING, message="worker/oh-1-2/0 waits for the brokers of oh-1 to be placed"
     )
-    found = worker_of(workers.WorkerCluster(name="oh-1-2", spec=spec, status=status), HOSTS, [], {"oh-1": KEY})
-    assert found is not None
-    assert found.life.error == "worker/g-wk/0 waits for the brokers of g-bk to be placed"
+    worker = worker_of(workers.WorkerCluster(name="oh-1-2", spec=spec, status=status), HOSTS, [], {"oh-1": KEY})
+    assert worker is not None
+    assert worker.life.error == "worker/g-wk/0 waits for the brokers of g-bk to be placed"
 
 
 def test_heap_and_routes_of_brokers_are_asked_for() -> None:
@@ -166,6 +170,6 @@ def test_an_error_names_files_as_they_were_uploaded() -> None:
     spec.extra.update({"pluginKeys": [file.json]})
     message = f"plugin {name} 1 cannot be loaded: {name}:1 has no class"
     status = workers.WorkerClusterStatus(state=brokers.CLUSTER_STATE_STARTING, message=message)
-    found = worker_of(workers.WorkerCluster(name="wk", spec=spec, status=status), HOSTS, [], {})
-    assert found is not None
-    assert found.life.error == "plugin default/x.jar cannot be loaded: default/x.jar has no class"
+    worker = worker_of(workers.WorkerCluster(name="wk", spec=spec, status=status), HOSTS, [], {})
+    assert worker is not None
+    assert worker.life.error == "plugin default/x.jar cannot be loaded: default/x.jar has no class"

@@ -23,14 +23,14 @@ LISTED = {"name": "fields", "type": "LIST", "required": True, "default_value": "
 
 def test_a_class_of_connects_has_the_settings_of_all_and_its_own() -> None:
     info = class_of_keys("source", "a.B", "4.3.0", [FILE, BATCH, TASKS, LISTED])
-    settings = {one["key"]: one for one in info["settingDefinitions"]}
-    assert all(one.keys() == FIELDS for one in settings.values())
+    settings = {definition["key"]: definition for definition in info["settingDefinitions"]}
+    assert all(setting.keys() == FIELDS for setting in settings.values())
     assert (info["classType"], info["className"]) == ("source", "a.B")
     assert len(settings) == len(CONNECTOR) + 3 + 4
     assert settings["tasks.max"]["valueType"] == "POSITIVE_INT"
     assert (settings["batch.size"]["defaultValue"], settings["batch.size"]["group"]) == (2000, "common")
     assert (settings["fields"]["necessary"], settings["fields"]["defaultValue"]) == ("REQUIRED", None)
-    assert all(one["documentation"] for one in settings.values())
+    assert all(setting["documentation"] for setting in settings.values())
     assert defaults(info) == {
         "batch.size": 2000, "author": "unknown", "version": "4.3.0", "revision": "unknown", "kind": "source"
     }  # fmt: skip
@@ -40,7 +40,7 @@ def test_a_class_of_connects_has_the_settings_of_all_and_its_own() -> None:
 def test_a_class_of_oharas_has_the_settings_that_it_carries_itself() -> None:
     carried = generic_class("sink", "oharastream.X", "0.11.1", ohara=True)["settingDefinitions"]
     own = carried[0] | {"key": "perf.batch", "valueType": "INT", "necessary": "OPTIONAL", "defaultValue": 10}
-    keys = [FILE, *({"name": one["key"], "display_name": orjson.dumps(one).decode()} for one in (*carried, own))]
+    keys = [FILE, *({"name": entry["key"], "display_name": orjson.dumps(entry).decode()} for entry in (*carried, own))]
     info = class_of_keys("source", "oharastream.X", "9", keys)
     assert info["classType"] == "sink"
     assert info["settingDefinitions"] == [*carried, own]
@@ -52,4 +52,4 @@ def test_a_class_of_oharas_has_the_settings_that_it_carries_itself() -> None:
 def test_a_display_name_that_only_looks_like_json_is_a_name() -> None:
     for text in ("{", "{}", '{"key": 1}', "[]"):
         info = class_of_keys("sink", "a.B", "", [FILE | {"display_name": text}])
-        assert any(one["key"] == "file" for one in info["settingDefinitions"])
+        assert any(definition["key"] == "file" for definition in info["settingDefinitions"])

@@ -27,16 +27,16 @@ class Documents:
 async def test_classes_are_known_by_all_gateways_in_each_version() -> None:
     documents, now = Documents(), [0.0]
     control: Any = documents
-    one, other = (KeptClasses(control, clock=lambda: now[0]) for _ in range(2))
+    item, other = (KeptClasses(control, clock=lambda: now[0]) for _ in range(2))
     await other.look()
-    await one.keep("a.Source", "1", {"n": 1.0, "password": None})
-    await one.keep("a.Source", "", {"n": 2})
+    await item.keep("a.Source", "1", {"n": 1.0, "password": None})
+    await item.keep("a.Source", "", {"n": 2})
     assert documents.kept.keys() == {("1", "a.Source"), ("none", "a.Source")}
     await other.look()
     assert other.find("a.Source", "1") is None, "it has looked just now"
     now[0] = AGAIN_SECONDS
     await other.look()
-    assert other.find("a.Source", "1") == one.find("a.Source", "1") == {"n": 1.0, "password": None}
+    assert other.find("a.Source", "1") == item.find("a.Source", "1") == {"n": 1.0, "password": None}
     assert other.find("a.Source", "") == {"n": 2}
     assert other.find("a.Source", "9") == {"n": 1.0, "password": None}, "another version tells more than none"
     assert other.find("a.Sink", "1") is None
@@ -45,11 +45,11 @@ async def test_classes_are_known_by_all_gateways_in_each_version() -> None:
 async def test_what_is_known_is_written_once_and_a_write_that_fails_harms_nobody() -> None:
     documents = Documents()
     control: Any = documents
-    kept = KeptClasses(control)
-    await kept.keep("a.Source", "1", {"n": 1})
+    kept_classes = KeptClasses(control)
+    await kept_classes.keep("a.Source", "1", {"n": 1})
     documents.kept.clear()
-    await kept.keep("a.Source", "1", {"n": 1})
+    await kept_classes.keep("a.Source", "1", {"n": 1})
     assert documents.kept == {}
     documents.away = True
-    await kept.keep("a.Source", "2", {"n": 2})
-    assert kept.find("a.Source", "2") == {"n": 2}
+    await kept_classes.keep("a.Source", "2", {"n": 2})
+    assert kept_classes.find("a.Source", "2") == {"n": 2}

@@ -10,27 +10,35 @@ from keelman.gateway.ohara.connectors.life import is_there, life
 
 def cluster(state: states.ClusterState.ValueType = states.CLUSTER_STATE_RUNNING, ready: int = 1) -> WorkerCluster:
     """A worker cluster."""
-    made = WorkerCluster(name="wk")
-    made.status.state, made.status.ready_workers, made.status.message = state, ready, "" if ready else "it died"
-    return made
+    worker_cluster = WorkerCluster(name="wk")
+    worker_cluster.status.state, worker_cluster.status.ready_workers, worker_cluster.status.message = (
+        state,
+        ready,
+        "" if ready else "it died",
+    )
+    return worker_cluster
 
 
 def definition(
     goal: str, applied: str, *, reported: bool = False, applying: bool = False, drifted: bool = False, message: str = ""
 ) -> ConnectorDefinition:
     """A definition."""
-    made = ConnectorDefinition(goal=goals.DefinitionGoal.Value(f"DEFINITION_GOAL_{goal}"))
-    made.status.applied_goal = goals.DefinitionGoal.Value(f"DEFINITION_GOAL_{applied}")
-    made.status.applying, made.status.drifted, made.status.message = applying, drifted, message
+    new_definition = ConnectorDefinition(goal=goals.DefinitionGoal.Value(f"DEFINITION_GOAL_{goal}"))
+    new_definition.status.applied_goal = goals.DefinitionGoal.Value(f"DEFINITION_GOAL_{applied}")
+    new_definition.status.applying, new_definition.status.drifted, new_definition.status.message = (
+        applying,
+        drifted,
+        message,
+    )
     if reported:
-        made.status.connector.state = CONNECTOR_STATE_RUNNING
-        made.status.connector.tasks.add(state=CONNECTOR_STATE_RUNNING)
-    return made
+        new_definition.status.connector.state = CONNECTOR_STATE_RUNNING
+        new_definition.status.connector.tasks.add(state=CONNECTOR_STATE_RUNNING)
+    return new_definition
 
 
-def state(found: ConnectorDefinition, at: WorkerCluster | None = None) -> tuple[str | None, str | None]:
+def state(actual_definition: ConnectorDefinition, at: WorkerCluster | None = None) -> tuple[str | None, str | None]:
     """State and error."""
-    fields = life(found, at or cluster(), {}, query_time=1)
+    fields = life(actual_definition, at or cluster(), {}, query_time=1)
     return fields.get("state"), fields.get("error")
 
 

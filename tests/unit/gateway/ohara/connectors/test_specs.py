@@ -14,31 +14,31 @@ from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.gateway.ohara.wire.values import created
 
 KEY, WORKER = ObjectKey("g", "c"), ObjectKey("default", "wk")
-SENT = tuple(one for one in CONNECTOR if not one.internal)
+SENT = tuple(item for item in CONNECTOR if not item.internal)
 FILE = {"name": "file", "type": "STRING", "required": False}
 TOPIC = {"name": "topic", "type": "STRING", "required": True}
 BATCH = {"name": "batch.size", "type": "INT", "required": False, "default_value": "2000"}
 
 
-def settings(**given: Any) -> dict[str, Any]:
+def settings(**fields: Any) -> dict[str, Any]:
     """Of a connector, with the defaults."""
     sent = {"group": "g", "name": "c", "connector.class": "a.Source", "workerClusterKey": "wk", "topicKeys": ["t"]}
-    return created(SENT, sent | given)
+    return created(SENT, sent | fields)
 
 
-def kept(wanted: ConnectorSettings) -> ConnectorDefinition:
+def kept(expected_settings: ConnectorSettings) -> ConnectorDefinition:
     """The definition."""
-    return ConnectorDefinition(name="oh-1", spec=spec_of(KEY, wanted, "oh-wk"))
+    return ConnectorDefinition(name="oh-1", spec=spec_of(KEY, expected_settings, "oh-wk"))
 
 
 def test_settings_come_back_as_they_were_sent() -> None:
-    made = settings(**{
+    new_settings = settings(**{
         "tasks.max": 3, "columns": [{"order": 1, "name": "a", "newName": "b", "dataType": "INT"}], "tags": {"x": [1]},
         "flag": True, "ratio": 0.5, "list": ["a", "b"], "text": "x", "asText": '["a"]', "none": [], "deep": {"a": {}},
         "big": 1 << 60,
     })  # fmt: skip
-    definition = kept(ConnectorSettings(made, None, ["default-t"]))
-    assert settings_of(KEY, definition, WORKER) == made
+    definition = kept(ConnectorSettings(new_settings, None, ["default-t"]))
+    assert settings_of(KEY, definition, WORKER) == new_settings
     config = definition.spec.config
     assert (config["list"], config["asText"], config["flag"], config["big"]) == ("a,b", "a", "true", str(1 << 60))
     assert "none" not in config
@@ -49,8 +49,13 @@ def test_settings_come_back_as_they_were_sent() -> None:
 def test_what_somebody_changed_elsewhere_is_answered() -> None:
     definition = kept(ConnectorSettings(settings(list=["a"], text="x")))
     definition.spec.config.update({"tasks.max": "7", "list": "b,c", "text": "y", "more": "z"})
-    found = settings_of(KEY, definition, WORKER)
-    assert (found["tasks.max"], found["list"], found["text"], found["more"]) == (7, ["b", "c"], "y", "z")
+    actual_settings = settings_of(KEY, definition, WORKER)
+    assert (
+        actual_settings["tasks.max"],
+        actual_settings["list"],
+        actual_settings["text"],
+        actual_settings["more"],
+    ) == (7, ["b", "c"], "y", "z")
 
 
 def test_a_definition_that_was_made_elsewhere_has_all_settings() -> None:
@@ -80,8 +85,8 @@ def test_the_defaults_of_a_class_are_answered_and_not_sent_to_connect() -> None:
 
 def test_classes_of_oharas_get_its_converters_unless_others_are_sent() -> None:
     converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
-    made = settings(**{"connector.class": "oharastream.ohara.connector.ftp.FtpSource"})
-    assert kept(ConnectorSettings(made)).spec.config["value.converter"] == converter
+    new_settings = settings(**{"connector.class": "oharastream.ohara.connector.ftp.FtpSource"})
+    assert kept(ConnectorSettings(new_settings)).spec.config["value.converter"] == converter
     own = generic_class("source", "com.acme.Row", ohara=True)
     assert (
         kept(ConnectorSettings(settings(**{"connector.class": "com.acme.Row"}), own)).spec.config["key.converter"]
@@ -89,7 +94,7 @@ def test_classes_of_oharas_get_its_converters_unless_others_are_sent() -> None:
     )
     sent = settings(**{"connector.class": "com.acme.Row", "key.converter": "a.C"})
     assert kept(ConnectorSettings(sent, own)).spec.config["key.converter"] == "a.C"
-    assert "key.converter" not in settings_of(KEY, kept(ConnectorSettings(made)), WORKER)
+    assert "key.converter" not in settings_of(KEY, kept(ConnectorSettings(new_settings)), WORKER)
 
 
 def test_a_class_that_takes_one_topic_gets_the_first() -> None:
@@ -101,7 +106,7 @@ def test_a_class_that_takes_one_topic_gets_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("columns", "why"),
+    ("columns", "reason"),
     [
         (["a"], "must be JsObject type"),
         ([{"name": "a", "dataType": "INT", "order": -1}], "order can't be negative number"),
@@ -115,8 +120,8 @@ def test_a_class_that_takes_one_topic_gets_the_first() -> None:
         ([{"name": "a", "dataType": "INT", "order": 1.5}], "order must be a whole number"),
     ],
 )
-def test_columns_that_cannot_be_are_refused(columns: list[Any], why: str) -> None:
-    with pytest.raises(OharaError, match=why):
+def test_columns_that_cannot_be_are_refused(columns: list[Any], reason: str) -> None:
+    with pytest.raises(OharaError, match=reason):
         check_columns(columns)
 
 

@@ -10,11 +10,11 @@ NODES = {"10.0.0.1:8083": "n0", "10.0.0.2:8083": "n1"}
 
 def connector(own: str, *tasks: str, trace: str = "") -> Connector:
     """On n0, with tasks on n1."""
-    made = [
+    connector_tasks = [
         ConnectorTask(task=n, state=value_of(s), worker_id="10.0.0.2:8083", trace=trace if s == "FAILED" else "")
         for n, s in enumerate(tasks)
     ]
-    return Connector(state=value_of(own), worker_id="10.0.0.1:8083", tasks=made)
+    return Connector(state=value_of(own), worker_id="10.0.0.1:8083", tasks=connector_tasks)
 
 
 def value_of(state: str) -> ConnectorState.ValueType:
@@ -44,29 +44,31 @@ def test_the_state_is_summed_up_from_connector_and_tasks(
 
 
 def test_tasks_come_first_and_the_connector_is_their_coordinator() -> None:
-    found = present(connector("RUNNING", "RUNNING", "FAILED", trace="at a.B"), NODES, applying=False, query_time=1)
-    assert found["tasksStatus"] == [
+    actual_present = present(
+        connector("RUNNING", "RUNNING", "FAILED", trace="at a.B"), NODES, applying=False, query_time=1
+    )
+    assert actual_present["tasksStatus"] == [
         {"state": "RUNNING", "nodeName": "n1", "coordinator": False},
         {"state": "FAILED", "nodeName": "n1", "coordinator": False, "error": "at a.B"},
         {"state": "RUNNING", "nodeName": "n0", "coordinator": True},
     ]
-    assert found["error"] == "at a.B"
-    assert found["aliveNodes"] == ["n0", "n1"]
+    assert actual_present["error"] == "at a.B"
+    assert actual_present["aliveNodes"] == ["n0", "n1"]
 
 
 def test_a_worker_that_no_node_is_known_of_is_named_by_its_host() -> None:
-    found = present(connector("RUNNING"), {}, applying=False, query_time=1)
-    assert found["tasksStatus"][0]["nodeName"] == "10.0.0.1"
+    actual_present = present(connector("RUNNING"), {}, applying=False, query_time=1)
+    assert actual_present["tasksStatus"][0]["nodeName"] == "10.0.0.1"
     unassigned = present(Connector(), {}, applying=False, query_time=1)
     assert unassigned["tasksStatus"][0]["nodeName"] == "unknown"
     assert "error" not in unassigned
 
 
 def test_what_is_left_to_copy_is_a_meter_of_the_node() -> None:
-    one = connector("RUNNING", "RUNNING")
-    assert present(one, NODES, applying=False, query_time=7)["nodeMetrics"] == {}
-    one.lag_records = 3
-    (meter,) = present(one, NODES, applying=False, query_time=7)["nodeMetrics"]["n0"]["meters"]
+    single_connector = connector("RUNNING", "RUNNING")
+    assert present(single_connector, NODES, applying=False, query_time=7)["nodeMetrics"] == {}
+    single_connector.lag_records = 3
+    (meter,) = present(single_connector, NODES, applying=False, query_time=7)["nodeMetrics"]["n0"]["meters"]
     assert (meter["name"], meter["value"], meter["unit"], meter["queryTime"]) == ("lag", 3.0, "records", 7)
 
 

@@ -20,8 +20,8 @@ def node(state: int = pb.NODE_STATE_ONLINE, **status: Any) -> pb.Node:
     return pb.Node(name="n1", status=pb.NodeStatus(state=state, **status), spec=pb.NodeSpec(labels={"disk": "ssd"}))
 
 
-def answer(one: pb.Node, *documents: StoredDocument, **more: Any) -> dict[str, Any]:
-    hosts = Hosts([one], documents)
+def answer(single_node: pb.Node, *documents: StoredDocument, **more: Any) -> dict[str, Any]:
+    hosts = Hosts([single_node], documents)
     return node_json(hosts.all["n1"], KnownClusters(hosts, []), **{"own": None, "cover": False, **more})
 
 
@@ -44,7 +44,7 @@ def test_what_is_used_is_a_part_of_what_the_host_has() -> None:
     assert (cpu["used"], memory["used"]) == (1.0, 0.75), "no more than all"
     limited = node(cpus=4, memory_bytes=4 * GIB)
     limited.spec.capacity.cpus, limited.spec.capacity.memory_bytes = 1.5, GIB
-    assert [(one["value"], "used" in one) for one in resources(limited)] == [(1.5, False), (1.0, False)]
+    assert [(resource["value"], "used" in resource) for resource in resources(limited)] == [(1.5, False), (1.0, False)]
 
 
 @pytest.mark.parametrize(
@@ -56,22 +56,27 @@ def test_what_is_used_is_a_part_of_what_the_host_has() -> None:
     ],
 )
 def test_why_a_node_is_not_there_is_said(state: int, words: str) -> None:
-    found = answer(node(state, message="not heard of for 12 s" if state == pb.NODE_STATE_OFFLINE else ""))
-    assert (found["state"], words in found["error"]) == ("UNAVAILABLE", True)
+    actual_answer = answer(node(state, message="not heard of for 12 s" if state == pb.NODE_STATE_OFFLINE else ""))
+    assert (actual_answer["state"], words in actual_answer["error"]) == ("UNAVAILABLE", True)
 
 
 def test_a_node_that_came_with_its_agent_alone_has_every_field() -> None:
-    found = answer(node(), own=ObjectKey("N/A", "host"))
-    assert {k: found[k] for k in ("hostname", "port", "user", "password", "tags", "state")} == {
+    actual_answer = answer(node(), own=ObjectKey("N/A", "host"))
+    assert {k: actual_answer[k] for k in ("hostname", "port", "user", "password", "tags", "state")} == {
         "hostname": "n1", "port": 22, "user": "keelman", "password": "******", "tags": {"disk": "ssd"},
         "state": "AVAILABLE",
     }  # fmt: skip
-    assert "error" not in found
-    assert found["services"][-1] == {"name": "configurator", "clusterKeys": [{"group": "N/A", "name": "host"}]}
+    assert "error" not in actual_answer
+    assert actual_answer["services"][-1] == {"name": "configurator", "clusterKeys": [{"group": "N/A", "name": "host"}]}
 
 
 def test_a_password_is_answered_unless_it_is_covered() -> None:
-    kept = StoredDocument(node_key("n1"), {"hostname": "N1", "user": "u"}, {"password": "p"}, modified=7)
-    found = answer(node(), kept)
-    assert (found["hostname"], found["user"], found["password"], found["lastModified"]) == ("N1", "u", "p", 7)
-    assert answer(node(), kept, cover=True)["password"] == "******"
+    stored_document = StoredDocument(node_key("n1"), {"hostname": "N1", "user": "u"}, {"password": "p"}, modified=7)
+    actual_answer = answer(node(), stored_document)
+    assert (
+        actual_answer["hostname"],
+        actual_answer["user"],
+        actual_answer["password"],
+        actual_answer["lastModified"],
+    ) == ("N1", "u", "p", 7)
+    assert answer(node(), stored_document, cover=True)["password"] == "******"

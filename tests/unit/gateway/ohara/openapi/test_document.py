@@ -45,7 +45,7 @@ WORKER: dict[str, Any] = {
 
 
 def operations() -> list[tuple[str, str, dict[str, Any]]]:
-    return [(m, path, found) for path, calls in document()["paths"].items() for m, found in calls.items()]
+    return [(m, path, call) for path, calls in document()["paths"].items() for m, call in calls.items()]
 
 
 def test_the_document_is_legal() -> None:
@@ -53,13 +53,13 @@ def test_the_document_is_legal() -> None:
         jsonschema_rs.meta.validate(schema)
     read = schemathesis.openapi.from_dict(document())
     assert len(list(read.get_all_operations())) == len(operations())
-    ids = Counter(found["operationId"] for _, _, found in operations())
+    ids = Counter(answer["operationId"] for _, _, answer in operations())
     assert [name for name, count in ids.items() if count > 1] == []
     assert {method for method, _, _ in operations()} == METHODS
-    for _, path, found in operations():
-        named = {p["name"] for p in found.get("parameters", ()) if p["in"] == "path"}
+    for _, path, answer in operations():
+        named = {p["name"] for p in answer.get("parameters", ()) if p["in"] == "path"}
         assert named == set(re.findall(r"\{(\w+)\}", path)), path
-        assert {"400", "404", "500"} < set(found["responses"])
+        assert {"400", "404", "500"} < set(answer["responses"])
 
 
 async def nothing_behind() -> OharaApi:
@@ -79,8 +79,8 @@ async def test_what_is_served_is_in_it_and_nothing_else() -> None:
         assert kind.path in api.resources, kind.path
     for path in api.resources:
         served |= {f"GET /v0/{path}", f"POST /v0/{path}"}
-        one = next(p for p in document()["paths"] if re.fullmatch(rf"/v0/{path}/\{{\w+\}}", p))
-        served |= {f"{method} {one}" for method in ("GET", "PUT", "DELETE")}
+        item = next(p for p in document()["paths"] if re.fullmatch(rf"/v0/{path}/\{{\w+\}}", p))
+        served |= {f"{method} {item}" for method in ("GET", "PUT", "DELETE")}
     verbs = {d for d in documented if re.search(r"^(PUT|DELETE) /v0/\w+/\{\w+\}/", d)}
 
     def plain(calls: set[str]) -> set[str]:

@@ -20,8 +20,8 @@ def cell(name: str, kind: int, value: bytes) -> bytes:
 
 def row(*cells: bytes, tags: tuple[str, ...] = ()) -> bytes:
     """A row as Ohara's serializer writes it."""
-    body = b"".join(struct.pack(">i", len(one)) + one for one in cells)
-    tagged = b"".join(struct.pack(">h", len(one)) + one.encode() for one in tags)
+    body = b"".join(struct.pack(">i", len(cell)) + cell for cell in cells)
+    tagged = b"".join(struct.pack(">h", len(tag)) + tag.encode() for tag in tags)
     return b"\0" + struct.pack(">i", len(cells)) + body + struct.pack(">h", len(tags)) + tagged
 
 
@@ -52,7 +52,7 @@ def test_rows_and_cells_stand_in_cells() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "why"),
+    ("data", "reason"),
     [
         (b"", "no row"),
         (b"hello", "no row"),
@@ -62,8 +62,8 @@ def test_rows_and_cells_stand_in_cells() -> None:
         (row(cell("a", 4, b"\0")), "no row"),
     ],
 )
-def test_what_is_no_row_is_told(data: bytes, why: str) -> None:
-    with pytest.raises(NoRow, match=why):
+def test_what_is_no_row_is_told(data: bytes, reason: str) -> None:
+    with pytest.raises(NoRow, match=reason):
         row_json(data)
 
 

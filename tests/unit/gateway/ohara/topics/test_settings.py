@@ -13,7 +13,7 @@ SENT = {"group": "g", "name": "t", "brokerClusterKey": "bk"}
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("604800000 milliseconds", 604_800_000),
         ("7 days", 604_800_000),
@@ -25,42 +25,46 @@ SENT = {"group": "g", "name": "t", "brokerClusterKey": "bk"}
         ("1 d", 86_400_000),
     ],
 )
-def test_durations_are_milliseconds_in_kafka(text: str, wanted: int) -> None:
-    assert milliseconds(text) == wanted
+def test_durations_are_milliseconds_in_kafka(text: str, expected: int) -> None:
+    assert milliseconds(text) == expected
 
 
 def test_a_topic_is_kept_with_its_settings_and_answered_as_sent() -> None:
-    made = created(TOPIC, SENT | {"numberOfPartitions": 3, "tags": {"a": 1}, "own": ["x"]})
-    topic = Topic(name="oh-1", spec=spec_of(KEY, made, "oh-bk"))
+    result = created(TOPIC, SENT | {"numberOfPartitions": 3, "tags": {"a": 1}, "own": ["x"]})
+    topic = Topic(name="oh-1", spec=spec_of(KEY, result, "oh-bk"))
     assert (topic.spec.topic, topic.spec.partitions, topic.spec.replication_factor) == ("g-t", 3, 1)
     assert dict(topic.spec.config) == {"segment.bytes": "1073741824", "segment.ms": "604800000"}
-    assert settings_of(KEY, topic, BROKER) == made
+    assert settings_of(KEY, topic, BROKER) == result
 
 
 def test_newer_clients_name_times_and_policies() -> None:
     sent = {"segment.time": "1 day", "retention.time": "2 days", "cleanup.policy": "compact"}
-    made = created(TOPIC, SENT | sent | {"min.cleanable.dirty.ratio": 0.25})
-    assert config_of(made) == {
+    result = created(TOPIC, SENT | sent | {"min.cleanable.dirty.ratio": 0.25})
+    assert config_of(result) == {
         "segment.bytes": "1073741824",
         "segment.ms": "86400000",
         "retention.ms": "172800000",
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": "0.25",
     }
-    assert settings_of(KEY, Topic(spec=spec_of(KEY, made, "b")), BROKER) == made
+    assert settings_of(KEY, Topic(spec=spec_of(KEY, result, "b")), BROKER) == result
 
 
 def test_what_was_changed_elsewhere_is_answered_as_it_is() -> None:
     topic = Topic(spec=spec_of(KEY, created(TOPIC, SENT), "b"))
     topic.spec.partitions = 8
     topic.spec.config["segment.bytes"] = "2048"
-    found = settings_of(KEY, topic, BROKER)
-    assert (found["numberOfPartitions"], found["segment.bytes"]) == (8, 2048)
+    settings = settings_of(KEY, topic, BROKER)
+    assert (settings["numberOfPartitions"], settings["segment.bytes"]) == (8, 2048)
 
 
 def test_a_topic_that_was_made_elsewhere_has_all_settings() -> None:
     topic = Topic(name="t", spec=TopicSpec(broker_cluster="bk", topic="Data", labels={"team": "blue"}))
     topic.status.brokers.partitions.add(partition=0).replicas.add(node_id=1)
     topic.status.brokers.partitions.add(partition=1).replicas.add(node_id=1)
-    found = settings_of(ObjectKey("default", "t"), topic, BROKER)
-    assert (found["numberOfPartitions"], found["numberOfReplications"], found["tags"]) == (2, 1, {"team": "blue"})
+    settings = settings_of(ObjectKey("default", "t"), topic, BROKER)
+    assert (settings["numberOfPartitions"], settings["numberOfReplications"], settings["tags"]) == (
+        2,
+        1,
+        {"team": "blue"},
+    )

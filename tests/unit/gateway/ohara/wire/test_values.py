@@ -27,25 +27,26 @@ def refusal(settings: Any) -> str:
 
 
 def test_the_table_has_the_24_settings_in_their_order() -> None:
-    assert [one.key for one in WORKER] == [
+    assert [item.key for item in WORKER] == [
         "group", "name", "imageName", "nodeNames", "routes", "tags", "brokerClusterKey", "group.id",
         "status.storage.topic", "status.storage.partitions", "status.storage.replication.factor",
         "config.storage.topic", "config.storage.partitions", "config.storage.replication.factor",
         "offset.storage.topic", "offset.storage.partitions", "offset.storage.replication.factor",
         "xms", "xmx", "pluginKeys", "sharedJarKeys", "freePorts", "clientPort", "jmxPort",
     ]  # fmt: skip
-    assert [one.json["orderInGroup"] for one in WORKER] == list(range(24))
-    assert {len(one.json) for one in WORKER} == {16}
+    assert [item.json["orderInGroup"] for item in WORKER] == list(range(24))
+    assert {len(item.json) for item in WORKER} == {16}
 
 
 def test_a_worker_gets_the_defaults() -> None:
-    made = worker()
+    new_worker = worker()
     random = {
-        key: made.pop(key) for key in ("group.id", *(f"{t}.storage.topic" for t in ("config", "offset", "status")))
+        key: new_worker.pop(key)
+        for key in ("group.id", *(f"{t}.storage.topic" for t in ("config", "offset", "status")))
     }
-    assert all(HEX.fullmatch(one) for one in random.values())
+    assert all(HEX.fullmatch(item) for item in random.values())
     assert len(set(random.values())) == 4
-    assert made == {
+    assert new_worker == {
         "brokerClusterKey": {"group": "default", "name": "bk"}, "name": "wk", "group": "default",
         "nodeNames": ["node00"], "imageName": "oharastream/connect-worker:0.11.1", "routes": {}, "tags": {},
         "xms": 2048, "xmx": 2048, "freePorts": [], "pluginKeys": [], "sharedJarKeys": [],
@@ -56,8 +57,8 @@ def test_a_worker_gets_the_defaults() -> None:
 
 
 def test_a_name_is_made_when_none_is_given() -> None:
-    made = created(WORKER, {"nodeNames": ["n"], "brokerClusterKey": "bk"})
-    assert HEX.fullmatch(made["name"])
+    fields = created(WORKER, {"nodeNames": ["n"], "brokerClusterKey": "bk"})
+    assert HEX.fullmatch(fields["name"])
 
 
 @pytest.mark.parametrize(
@@ -99,19 +100,19 @@ def test_what_is_not_legal_is_refused_in_oharas_words(settings: Any, message: st
 
 
 def test_keys_are_completed_and_whole_numbers_stay_whole() -> None:
-    made = worker(pluginKeys=["a.jar", {"name": "b.jar"}, {"group": "g", "name": "c.jar"}], xmx=1024.0)
-    assert [one["group"] for one in made["pluginKeys"]] == ["default", "default", "g"]
-    assert repr(made["xmx"]) == "1024"
+    new_worker = worker(pluginKeys=["a.jar", {"name": "b.jar"}, {"group": "g", "name": "c.jar"}], xmx=1024.0)
+    assert [plugin_key["group"] for plugin_key in new_worker["pluginKeys"]] == ["default", "default", "g"]
+    assert repr(new_worker["xmx"]) == "1024"
 
 
 def test_nulls_and_run_time_keys_are_passed_over_and_unknown_keys_kept() -> None:
-    made = worker(
+    new_worker = worker(
         state="RUNNING", aliveNodes=["n"], lastModified="x", error="e", settings={}, xms=None,
         mine={"deep": [1, None, {"a": None}]},
     )  # fmt: skip
-    assert not {"state", "aliveNodes", "lastModified", "error", "settings"} & made.keys()
-    assert made["xms"] == 2048
-    assert made["mine"] == {"deep": [1, {}]}
+    assert not {"state", "aliveNodes", "lastModified", "error", "settings"} & new_worker.keys()
+    assert new_worker["xms"] == 2048
+    assert new_worker["mine"] == {"deep": [1, {}]}
 
 
 def test_a_read_only_setting_stays_as_it_is_without_an_error() -> None:

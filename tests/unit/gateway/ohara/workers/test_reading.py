@@ -46,5 +46,5 @@ async def test_connectors_run_while_a_worker_can_be_reached(
     control: Any = SimpleNamespace(all=all_of, definitions=SimpleNamespace(ListConnectorDefinitions=None))
     status = WorkerClusterStatus(state=ClusterState.Value(f"CLUSTER_STATE_{state}"), ready_workers=ready)
     cluster: Any = SimpleNamespace(made=WorkerCluster(name="wk", status=status))
-    found = await users_of(control, cluster, running=running)
-    assert found == [ObjectKey("default", name) for name in users]
+    actual_users = await users_of(control, cluster, running=running)
+    assert actual_users == [ObjectKey("default", name) for name in users]

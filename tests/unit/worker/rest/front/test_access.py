@@ -51,12 +51,12 @@ async def front(tmp_path: Path, extra: Mapping[str, str]) -> AsyncIterator[dict[
 
 def configured(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
     """The configured headers of an answer: dates without their time, lists of methods without an order."""
-    found = []
+    results = []
     for name, value in answer["headers"]:
         if name.startswith(CONFIGURED):
             dated, listed = name == "expires", name.endswith("-methods")
-            found.append((name, "a date" if dated else sorted(value.split(",")) if listed else value))
-    return found
+            results.append((name, "a date" if dated else sorted(value.split(",")) if listed else value))
+    return results
 
 
 def needs_a_group(answer: Mapping[str, Any]) -> bool:
@@ -97,9 +97,9 @@ async def test_configured_headers_do_not_hide_those_of_an_answer(tmp_path: Path)
     rules = "set Content-Type: text/odd, add Location: nowhere, set X-A: 1, set X-A: 2, add X-B: 1, add X-B: 2"
     async with front(tmp_path, {"response.http.headers.config": rules}) as ports:
         answer = await exchange(ports["main"], b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    found = [tuple(one) for one in answer["headers"] if one[0] in ("content-type", "location", "x-a", "x-b")]
+    results = [tuple(header) for header in answer["headers"] if header[0] in ("content-type", "location", "x-a", "x-b")]
     json_type = ("content-type", "application/json")
-    assert found == [json_type, ("location", "nowhere"), ("x-a", "2"), ("x-b", "1"), ("x-b", "2")]
+    assert results == [json_type, ("location", "nowhere"), ("x-a", "2"), ("x-b", "1"), ("x-b", "2")]
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_mistakes_are_named(extra: dict[str, str], key: str) -> None:
 )
 def test_what_others_are_told(extra: dict[str, str], url: str) -> None:
     listeners = checked({**OF_A_GROUP, **extra}).listeners
-    assert listeners.url({one: one.port for one in listeners.main}) == url
+    assert listeners.url({item: item.port for item in listeners.main}) == url
 
 
 def test_https_keys_are_all_or_nothing(tmp_path: Path) -> None:
@@ -180,11 +180,11 @@ def test_a_jaas_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
         Other {{ com.example.Module optional; }};
         /* then
            ours */ KafkaConnect {{ {module} required file='x' file="{tmp_path}/users" debug = "true"; }};"""
-    found = _users(tmp_path, text.replace("file='x' ", ""))
-    assert found.users == {"alice": "wonder", "bob": "aé"}
-    assert "wonder" not in repr(found)
+    users = _users(tmp_path, text.replace("file='x' ", ""))
+    assert users.users == {"alice": "wonder", "bob": "aé"}
+    assert "wonder" not in repr(users)
     option = {"KAFKA_OPTS": f"-Xmx1g -Djava.security.auth.login.config={tmp_path}/jaas.conf"}
-    assert _users(tmp_path, text.replace("file='x' ", ""), option) == found
+    assert _users(tmp_path, text.replace("file='x' ", ""), option) == users
     for wrong, said in (
         (text.replace("KafkaConnect", "KafkaServer"), "no entry KafkaConnect"),
         (text.replace(module, "com.sun.security.auth.module.JndiLoginModule"), "JndiLoginModule"),

@@ -94,7 +94,7 @@ async def test_a_worker_that_tells_others_no_host_says_so(more: dict[str, str], 
     with structlog.testing.capture_logs() as logged:
         async with open_front(RestApi(peer_tls(properties)).app, properties) as front:
             assert front.worker.startswith("h:" if more else "0.0.0.0:")
-    assert ("worker_advertises_no_host" in [one["event"] for one in logged]) == told
+    assert ("worker_advertises_no_host" in [entry["event"] for entry in logged]) == told
 
 
 async def test_who_is_still_sending_at_the_end_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
