@@ -33,18 +33,18 @@ def admin_properties(worker: Mapping[str, str], connector: Mapping[str, str]) ->
     return client_settings(merged(worker, connector, "admin"), "admin")
 
 
-def partition_of(one: ClientPartition) -> TopicPartition:
+def partition_of(partition: ClientPartition) -> TopicPartition:
     """Returns a partition of the client library without its offset."""
-    return TopicPartition(one.topic, one.partition)
+    return TopicPartition(partition.topic, partition.partition)
 
 
-def client_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, Any]:
+def client_settings(properties: Mapping[str, str], client: ClientKind) -> dict[str, Any]:
     """librdkafka's settings for Java's properties. Raises ConfigValueError."""
     try:
-        return librdkafka_settings(given, client)
+        return librdkafka_settings(properties, client)
     except InvalidArgument as error:
         key = error.metadata.get("field", "")
-        raise ConfigValueError(key, given.get(key), whole=error.message) from None
+        raise ConfigValueError(key, properties.get(key), whole=error.message) from None
 
 
 def with_token(settings: Mapping[str, Any], beat: Callable[[], None] = lambda: None) -> dict[str, Any]:
@@ -64,10 +64,10 @@ async def _ask_for_token(give: Callable[[str], object]) -> None:
 
 def portable(settings: Mapping[str, Any], java: Mapping[str, str]) -> dict[str, str]:
     """Returns settings as texts, for another process: without the function that makes tokens, with its properties."""
-    made = {key: str(value) for key, value in settings.items() if not callable(value)}
+    texts = {key: str(value) for key, value in settings.items() if not callable(value)}
     if "oauth_cb" in settings:
-        made |= {f"{_JAVA}{k}": v for k, v in java.items() if k.startswith(("security.", "sasl.", ALLOWED_KEY))}
-    return made
+        texts |= {f"{_JAVA}{k}": v for k, v in java.items() if k.startswith(("security.", "sasl.", ALLOWED_KEY))}
+    return texts
 
 
 def restored(texts: Mapping[str, str]) -> dict[str, Any]:

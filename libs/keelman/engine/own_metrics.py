@@ -30,7 +30,7 @@ class OwnMetrics:
         if now < self._next:
             return False
         self._next = now + EVERY_SECONDS
-        before, self._found = self._found, [_message(one) for one in reported(METRICS.of(self._ask))]
+        before, self._found = self._found, [_message(metric) for metric in reported(METRICS.of(self._ask))]
         return self._found != before
 
     def add_to(self, progress: copy.CopyProgress) -> None:
@@ -38,18 +38,18 @@ class OwnMetrics:
         progress.own_metrics.extend(self._found)
 
 
-def reported(found: Iterable[OwnMetric]) -> list[OwnMetric]:
+def reported(metrics: Iterable[OwnMetric]) -> list[OwnMetric]:
     """Returns the reportable metrics of a task. Takes no more than needed, because each Java metric costs time."""
-    return list(islice(filter(_is_reported, found), MAX_METRICS))
+    return list(islice(filter(_is_reported, metrics), MAX_METRICS))
 
 
-def _is_reported(one: OwnMetric) -> bool:
+def _is_reported(metric: OwnMetric) -> bool:
     """Returns whether a metric is reported: its value must be a number, which an average of nothing is not."""
-    return bool(one.name) and not math.isnan(one.value) and len(one.tags) <= MAX_TAGS
+    return bool(metric.name) and not math.isnan(metric.value) and len(metric.tags) <= MAX_TAGS
 
 
-def _message(one: OwnMetric) -> copy.OwnMetric:
-    tags = {key[:MAX_TEXT]: value[:MAX_TEXT] for key, value in one.tags.items()}
+def _message(metric: OwnMetric) -> copy.OwnMetric:
+    tags = {key[:MAX_TEXT]: value[:MAX_TEXT] for key, value in metric.tags.items()}
     return copy.OwnMetric(
-        name=one.name[:MAX_TEXT], description=one.description[:MAX_TEXT], tags=tags, value=float(one.value)
+        name=metric.name[:MAX_TEXT], description=metric.description[:MAX_TEXT], tags=tags, value=float(metric.value)
     )

@@ -20,6 +20,6 @@ def offsets_at(
     The brokers have `seconds` to answer. Blocks. Raises KafkaException, TimeoutError.
     """
     level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
-    asked = {ClientPartition(*one): spec for one in partitions}
-    answers = admin.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+    specs = {ClientPartition(*partition): spec for partition in partitions}
+    answers = admin.list_offsets(specs, isolation_level=level, request_timeout=seconds)
     return {TopicPartition(p.topic, p.partition): answer.result(seconds + 1).offset for p, answer in answers.items()}

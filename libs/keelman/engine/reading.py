@@ -22,11 +22,11 @@ def read_to(
     Removes each partition whose end is reached from `ends`: partitions left there were not read wholly. The caller may
     remove partitions of which it has enough. The consumer must have `enable.partition.eof`. Raises KafkaException.
     """
-    for place in [one for one, end in ends.items() if starts[one] >= end]:
+    for place in [unread for unread, end in ends.items() if starts[unread] >= end]:
         del ends[place]
     consumer.assign([ClientPartition(*place, starts[place]) for place in ends])
     while ends and time.monotonic() < until:
-        found = []
+        messages = []
         for message in consumer.consume(BATCH, WAIT_SECONDS):
             place, error = (message.topic() or "", message.partition() or 0), message.error()
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
@@ -37,14 +37,14 @@ def read_to(
             elif place in ends:
                 offset, end = message.offset() or 0, ends[place]
                 if offset < end:
-                    found.append(message)
+                    messages.append(message)
                 if offset + 1 >= end:
                     del ends[place]
-        if found:
-            yield found
+        if messages:
+            yield messages
 
 
 def time_ms(message: Message) -> int | None:
     """A message's timestamp in ms since 1970; None where it has none."""
-    kind, found = message.timestamp()
-    return None if kind == TIMESTAMP_NOT_AVAILABLE else int(found)
+    kind, timestamp = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else int(timestamp)

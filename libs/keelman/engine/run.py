@@ -40,13 +40,13 @@ OURS = ("keelman.engine", "keelman.connect.contract", "keelman.connect.plugin", 
 
 def method_in(frame: FrameType) -> str:
     """Returns the outermost call outside the engine, e.g. `SeaReader.read (sea.py:12)`, with its present line."""
-    found = ""
+    method = ""
     now: FrameType | None = frame
     while now is not None:
         if not str(now.f_globals.get("__name__", "")).startswith(OURS):
-            found = f"{now.f_code.co_qualname} ({now.f_code.co_filename.rpartition('/')[2]}:{now.f_lineno})"
+            method = f"{now.f_code.co_qualname} ({now.f_code.co_filename.rpartition('/')[2]}:{now.f_lineno})"
         now = now.f_back
-    return found
+    return method
 
 
 class CopyRunLoop:

@@ -59,7 +59,7 @@ def source_records(
 ) -> Iterator[tuple[SourceBatch, int]]:
     """The next records of a source, task after task, as batch and index: until there are enough, or no task has had
     any for a while. `config` is the connector's, `tasks` are those of its tasks. Raises ConnectError."""
-    until, found = time.monotonic() + seconds, 0
+    until, count = time.monotonic() + seconds, 0
     for number, own in enumerate(tasks):
         task = SourceTask(
             connector=committed.connector,
@@ -76,19 +76,19 @@ def source_records(
         try:
             reader.packs = False
             heard = time.monotonic()
-            while found < most and time.monotonic() < min(until, heard + QUIET_SECONDS):
-                reader.most_records = most - found
+            while count < most and time.monotonic() < min(until, heard + QUIET_SECONDS):
+                reader.most_records = most - count
                 batch = contract.READ.of(reader.read)
                 if batch is None:
                     time.sleep(AGAIN_SECONDS)
                     continue
                 heard = time.monotonic()
-                for index in range(min(len(batch.values.values), most - found)):
+                for index in range(min(len(batch.values.values), most - count)):
                     yield batch, index
-                    found += 1
+                    count += 1
         finally:
             reader.close()
-        if found >= most or time.monotonic() > until:
+        if count >= most or time.monotonic() > until:
             return
 
 
@@ -108,11 +108,11 @@ def sink_records(
     del properties["group.instance.id"]
     consumer = Consumer({**with_token(properties), "client.id": f"connector-preview-{name}"})
     try:
-        known = consumer.list_topics(timeout=ASK_SECONDS).topics
-        wanted = [one for one in subscription.names(known) if one in known]
+        topics = consumer.list_topics(timeout=ASK_SECONDS).topics
+        names = [name for name in subscription.names(topics) if name in topics]
         ends = {}
-        for topic in wanted:
-            for number in known[topic].partitions:
+        for topic in names:
+            for number in topics[topic].partitions:
                 low, high = consumer.get_watermark_offsets(ClientPartition(topic, number), ASK_SECONDS)
                 if high > low:
                     ends[topic, number] = (low, high)
@@ -128,17 +128,21 @@ def _read(
         return []
     each = math.ceil(most / len(ends))
     starts = {
-        one: low if begin == "beginning" else max(low, high - 2 * each - MARKERS) for one, (low, high) in ends.items()
+        place: low if begin == "beginning" else max(low, high - 2 * each - MARKERS)
+        for place, (low, high) in ends.items()
     }
-    kept: dict[Place, deque[Message] | list[Message]] = {
-        one: [] if begin == "beginning" else deque(maxlen=each) for one in ends
+    messages: dict[Place, deque[Message] | list[Message]] = {
+        place: [] if begin == "beginning" else deque(maxlen=each) for place in ends
     }
-    left = {one: high for one, (_, high) in ends.items()}
+    left = {place: high for place, (_, high) in ends.items()}
     for batch in read_to(consumer, starts, left, time.monotonic() + seconds):
         for message in batch:
-            one = message.topic() or "", message.partition() or 0
-            kept[one].append(message)
-            if begin == "beginning" and len(kept[one]) >= each:
-                left.pop(one, None)
-    every = sorted((m for one in kept.values() for m in one), key=lambda one: time_ms(one) or 0)
+            place = message.topic() or "", message.partition() or 0
+            messages[place].append(message)
+            if begin == "beginning" and len(messages[place]) >= each:
+                left.pop(place, None)
+    every = sorted(
+        (m for messages_of_place in messages.values() for m in messages_of_place),
+        key=lambda message: time_ms(message) or 0,
+    )
     return every[:most] if begin == "beginning" else every[-most:]

@@ -93,13 +93,13 @@ def ensure_dead_letter_topic(
     """
     if partitions(topic):
         return
-    given = connector.get(DEAD_LETTER_REPLICAS, "").strip()
+    text = connector.get(DEAD_LETTER_REPLICAS, "").strip()
     try:
-        _create(topic, admin, TopicPlan(1, int(given or 3)))
+        _create(topic, admin, TopicPlan(1, int(text or 3)))
     except ConnectError as error:
         cause = error.__cause__
         few = isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR
-        if given or not few:
+        if text or not few:
             raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {error}") from cause
         _create(topic, admin, TopicPlan(1))
     _await_topic(topic, partitions)
@@ -113,9 +113,9 @@ def record_sizes(topic: str, admin: Mapping[str, Any], request: int, codec: int 
 
 def _most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
     """Returns the topic's max.message.bytes; NO_LIMIT where no broker answers."""
-    asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
+    resource, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
     try:
-        configs = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)
+        configs = client.describe_configs([resource], request_timeout=ASK_SECONDS)[resource].result(ASK_SECONDS + 1)
         return int(configs["max.message.bytes"].value)
     except (KafkaException, KeyError, TimeoutError, TypeError, ValueError):
         return NO_LIMIT
@@ -130,11 +130,11 @@ def ensure_offset_topic(
     when unset) and the worker's other `offset.storage.*` settings. Raises KafkaException, RunFailure, and ConnectError
     for an existing topic that is not compacted.
     """
-    given = under(_STORAGE, worker)
-    given.pop("topic", None)
-    count = int(given.pop("partitions", OFFSET_PARTITIONS))
-    replicas = int(given.pop("replication.factor", "-1"))
-    plan = TopicPlan(count, replicas, {**given, POLICY: COMPACT})
+    own = under(_STORAGE, worker)
+    own.pop("topic", None)
+    count = int(own.pop("partitions", OFFSET_PARTITIONS))
+    replicas = int(own.pop("replication.factor", "-1"))
+    plan = TopicPlan(count, replicas, {**own, POLICY: COMPACT})
     ensure_compacted(topic, partitions, admin, plan, OWN_OFFSET_TOPIC)
 
 
@@ -144,9 +144,9 @@ def ensure_compacted(
     """Returns once a topic of offsets can be written; creates a missing one by this plan. Raises KafkaException,
     RunFailure, and ConnectError, which names `field`, for a topic that others created, perhaps just now, and that is
     not compacted."""
-    made = not partitions(topic) and _create(topic, admin, plan)
+    is_new = not partitions(topic) and _create(topic, admin, plan)
     _await_topic(topic, partitions)
-    if not made:
+    if not is_new:
         _check_compacted(topic, admin, field)
 
 
@@ -154,9 +154,11 @@ def _check_compacted(topic: str, admin: Mapping[str, Any], field: str) -> None:
     """Raises ConnectError, which names `field`, for a topic from which brokers delete old records: offsets in it would
     be gone one day. Accepts the topic if this client may not see its settings, as Connect does. Raises KafkaException
     where no broker answers."""
-    asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
+    resource, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
     try:
-        policy = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)[POLICY]
+        policy = client.describe_configs([resource], request_timeout=ASK_SECONDS)[resource].result(ASK_SECONDS + 1)[
+            POLICY
+        ]
     except KafkaException as error:
         if error.args[0].code() not in _NOT_ALLOWED:
             raise
@@ -181,22 +183,22 @@ def _await_topic(topic: str, partitions: Callable[[str], int], count: int = 1) -
 def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> bool:
     """Creates a topic. Returns False if it exists already. Raises ConnectError, RunFailure where that is not allowed,
     with topic and reason; KafkaException for other errors."""
-    wanted = NewTopic(
+    new_topic = NewTopic(
         topic, num_partitions=plan.partitions, replication_factor=plan.replication_factor, config=dict(plan.config)
     )
     client = AdminClient(with_token(admin))
     try:
-        client.create_topics([wanted], request_timeout=4.0)[topic].result(5.0)
+        client.create_topics([new_topic], request_timeout=4.0)[topic].result(5.0)
     except KafkaException as error:
-        code, why = error.args[0].code(), error.args[0].str()
+        code, reason = error.args[0].code(), error.args[0].str()
         if code in _NOT_ALLOWED:
             text = (
-                f"Task failed to create new topic {topic}: {why}. Ensure that the task is authorized to create topics "
-                "or that the topic exists and restart the task"
+                f"Task failed to create new topic {topic}: {reason}. Ensure that the task is authorized to create "
+                "topics or that the topic exists and restart the task"
             )
             raise RunFailure(NOT_ALLOWED, text, retriable=False) from error
         if code in _REFUSED:
-            raise TopicRefused(f"Unable to create topic(s) '{topic}': {why}") from error
+            raise TopicRefused(f"Unable to create topic(s) '{topic}': {reason}") from error
         if code != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
         return False

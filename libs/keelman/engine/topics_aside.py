@@ -38,30 +38,32 @@ class TopicsAside:
     def __bool__(self) -> bool:
         return bool(self._topics)
 
-    def put(self, partitions: Collection[TopicPartition], why: str) -> None:
+    def put(self, partitions: Collection[TopicPartition], reason: str) -> None:
         """Sets these partitions of one topic aside, for this reason."""
         topic = next(iter(partitions)).topic
-        one = self._topics.setdefault(topic, _Aside())
-        if one.why != why:
-            _log.warning("topic_set_aside", topic=topic, partitions=sorted(p.partition for p in partitions), error=why)
-        one.partitions.update(partitions)
-        one.why, one.until = why, self._clock() + one.backoff.next()
+        aside = self._topics.setdefault(topic, _Aside())
+        if aside.why != reason:
+            _log.warning(
+                "topic_set_aside", topic=topic, partitions=sorted(p.partition for p in partitions), error=reason
+            )
+        aside.partitions.update(partitions)
+        aside.why, aside.until = reason, self._clock() + aside.backoff.next()
 
     def due(self) -> set[TopicPartition]:
         """Returns the partitions whose next try is due, each once."""
         now = self._clock()
-        found: set[TopicPartition] = set()
-        for one in self._topics.values():
-            if one.until <= now:
-                one.until = math.inf
-                found |= one.partitions
-        return found
+        topic_partitions: set[TopicPartition] = set()
+        for aside in self._topics.values():
+            if aside.until <= now:
+                aside.until = math.inf
+                topic_partitions |= aside.partitions
+        return topic_partitions
 
     def taken(self, partitions: Collection[TopicPartition]) -> None:
         """The target has taken something of these: where they were being tried they are set aside no more."""
-        for topic in {one.topic for one in partitions} & self._topics.keys():
-            one = self._topics[topic]
-            if one.until == math.inf and one.partitions & {*partitions}:
+        for topic in {partition.topic for partition in partitions} & self._topics.keys():
+            aside = self._topics[topic]
+            if aside.until == math.inf and aside.partitions & {*partitions}:
                 del self._topics[topic]
                 _log.info("topic_taken_up", topic=topic)
 
@@ -72,13 +74,13 @@ class TopicsAside:
     @property
     def partitions(self) -> set[TopicPartition]:
         """All that are set aside, those that are being tried among them."""
-        return set().union(*(one.partitions for one in self._topics.values()))
+        return set().union(*(aside.partitions for aside in self._topics.values()))
 
     def counts(self) -> Mapping[str, int]:
         """Returns the number of partitions set aside of each topic."""
-        return {topic: len(one.partitions) for topic, one in sorted(self._topics.items())}
+        return {topic: len(aside.partitions) for topic, aside in sorted(self._topics.items())}
 
     def text(self) -> str:
         """Returns the topics set aside with their reasons, one line for people; empty without any."""
-        found = [f"topic {topic} is set aside: {one.why}" for topic, one in sorted(self._topics.items())]
-        return "; ".join(found) + (" (tried again)" if found else "")
+        texts = [f"topic {topic} is set aside: {aside.why}" for topic, aside in sorted(self._topics.items())]
+        return "; ".join(texts) + (" (tried again)" if texts else "")

@@ -70,9 +70,9 @@ class ReplayDecisions:
         self._walk = open_steps(self._config, self._worker, open_registry)
         self._envelope = JsonConverter({})
         self._partitions: dict[str, int] = {}
-        named = [one.strip() for one in self._config.get("topics", "").split(",") if one.strip()]
+        named = [part.strip() for part in self._config.get("topics", "").split(",") if part.strip()]
         self._only = named[0] if len(named) == 1 else ""
-        reads, writes = (merged(self._worker, self._config, one) for one in ("consumer", "producer"))
+        reads, writes = (merged(self._worker, self._config, client) for client in ("consumer", "producer"))
         if self._sink and not self._to and reads.get(_SERVERS) != writes.get(_SERVERS):
             raise ConnectError(
                 f"connector {self._name} reads another Kafka cluster than that of its dead letters, so they cannot be "
@@ -82,7 +82,7 @@ class ReplayDecisions:
     def know(self, topics: Mapping[str, Any]) -> None:
         """Sets the existing topics, with their partitions. Raises ConnectError if letters must go to a missing
         topic."""
-        self._partitions = {name: len(one.partitions) for name, one in topics.items()}
+        self._partitions = {name: len(metadata.partitions) for name, metadata in topics.items()}
         if self._to and self._to not in self._partitions:
             raise ConnectError(f"to: no topic {self._to!r}: create it first, or name an existing one")
 
@@ -96,8 +96,8 @@ class ReplayDecisions:
         if not self._wanted(message, letter):
             return Fate(message, letter, "filtered")
         if letter.record_bytes is not None:
-            why = f"it had no room for its record of {letter.record_bytes} bytes"
-            return Fate(message, letter, "lost", why=why)
+            reason = f"it had no room for its record of {letter.record_bytes} bytes"
+            return Fate(message, letter, "lost", why=reason)
         return self._of_sink(message, letter) if self._sink else self._of_source(message, letter)
 
     def _wanted(self, message: Message, letter: DeadLetter) -> bool:

@@ -43,8 +43,8 @@ class DeadLetterReader:
         if not self.topic:
             raise ConnectError(f"connector {self.connector} keeps no dead letters: {DEAD_LETTERS} is not set")
         allow_urls(worker.get(ALLOWED_KEY, ""))
-        given = merged(worker, config, "producer")
-        properties = {key: value for key, value in given.items() if key.startswith(CONNECTION)}
+        merged_config = merged(worker, config, "producer")
+        properties = {key: value for key, value in merged_config.items() if key.startswith(CONNECTION)}
         self.consumer = Consumer(
             {
                 **with_token(client_settings(properties, "consumer")),
@@ -69,10 +69,10 @@ class DeadLetterReader:
             raise
 
     def _look(self) -> None:
-        known = self.consumer.list_topics(timeout=ASK_SECONDS).topics
-        if self.topic not in known:
+        topics = self.consumer.list_topics(timeout=ASK_SECONDS).topics
+        if self.topic not in topics:
             return
-        parts = [ClientPartition(self.topic, number) for number in known[self.topic].partitions]
+        parts = [ClientPartition(self.topic, number) for number in topics[self.topic].partitions]
         for part in parts:
             self.begins[part.partition], self.ends[part.partition] = self.consumer.get_watermark_offsets(
                 part, ASK_SECONDS
@@ -81,11 +81,11 @@ class DeadLetterReader:
     def look_again(self) -> None:
         """Learns which letters are replayed; call it after former replays are fenced, so that they can add none."""
         parts = [ClientPartition(self.topic, number) for number in self.ends]
-        for one in self.consumer.committed(parts, ASK_SECONDS) if parts else ():
-            if one.error is not None:
-                raise KafkaException(one.error)
-            begin = one.offset if one.offset >= 0 else self.begins[one.partition]
-            self.replayed[one.partition] = Replayed.read(begin, one.metadata)
+        for committed in self.consumer.committed(parts, ASK_SECONDS) if parts else ():
+            if committed.error is not None:
+                raise KafkaException(committed.error)
+            begin = committed.offset if committed.offset >= 0 else self.begins[committed.partition]
+            self.replayed[committed.partition] = Replayed.read(begin, committed.metadata)
 
     def batches(self, starts: Mapping[int, int], until: float) -> Iterator[list[Message]]:
         """Yields the letters from these offsets to the ends, until all are read or `until` is reached."""
@@ -109,17 +109,17 @@ def kind_of(letter: DeadLetter) -> tuple[str, str]:
 
 def shown(message: Message, letter: DeadLetter) -> View:
     """Returns a letter's view for people."""
-    why, whence = letter.why, letter.whence
+    reason, whence = letter.why, letter.whence
     return {
         "partition": message.partition(),
         "offset": message.offset(),
         "timestamp_ms": time_ms(message),
         "connector": letter.connector,
         "task": letter.task,
-        "stage": None if why is None else why.stage,
-        "class": None if why is None else why.class_name,
-        "exception": None if why is None else why.exception,
-        "message": None if why is None else _message(why),
+        "stage": None if reason is None else reason.stage,
+        "class": None if reason is None else reason.class_name,
+        "exception": None if reason is None else reason.exception,
+        "message": None if reason is None else _message(reason),
         "origin": None
         if whence is None
         else {
@@ -135,11 +135,11 @@ def shown(message: Message, letter: DeadLetter) -> View:
     }
 
 
-def _message(why: Why) -> str | None:
-    if why.message is None or not why.message.endswith(": "):
-        return why.message
-    cause = _BYTES.search(why.trace)  # Connect's message ends before the fault of the bytes
-    return why.message if cause is None else why.message + cause[1]
+def _message(reason: Why) -> str | None:
+    if reason.message is None or not reason.message.endswith(": "):
+        return reason.message
+    cause = _BYTES.search(reason.trace)  # Connect's message ends before the fault of the bytes
+    return reason.message if cause is None else reason.message + cause[1]
 
 
 def survey(request: Mapping[str, Any]) -> View:
@@ -172,7 +172,9 @@ def survey(request: Mapping[str, Any]) -> View:
         "waiting": waiting,
         "complete": not letters.left and starts == letters.begins,
         "of_other_connectors": others,
-        "kinds": [{"stage": stage, "exception": one, "letters": n} for (stage, one), n in counts.most_common()],
+        "kinds": [
+            {"stage": stage, "exception": exception, "letters": n} for (stage, exception), n in counts.most_common()
+        ],
         "newest": [
             {
                 **shown(message, letter),

@@ -39,13 +39,13 @@ class Sender:
         """Fences former replays of the connector."""
         self._config, self._worker = request["config"], request["worker_config"]
         self._letters = letters
-        given = merged(self._worker, self._config, "producer")
-        properties = {key: value for key, value in given.items() if key.startswith(PRODUCER_KEYS)}
+        merged_config = merged(self._worker, self._config, "producer")
+        properties = {key: value for key, value in merged_config.items() if key.startswith(PRODUCER_KEYS)}
         self._properties = properties
         self._producer = self._open()
         self._met: set[str] = set()
         self._limits: dict[str, Sizes] = {}
-        self._codec = CODECS.get(given.get("compression.type", "").strip().lower(), 0)
+        self._codec = CODECS.get(merged_config.get("compression.type", "").strip().lower(), 0)
 
     def _open(self) -> Producer:
         producer = Producer(
@@ -81,7 +81,8 @@ class Sender:
         while True:
             refused: dict[int, str] = {}
             offsets = [
-                ClientPartition(self._letters.topic, number, one.begin, one.text()) for number, one in marked().items()
+                ClientPartition(self._letters.topic, number, mark.begin, mark.text())
+                for number, mark in marked().items()
             ]
             self._producer.begin_transaction()
             try:
@@ -98,9 +99,9 @@ class Sender:
             self._producer.abort_transaction(TRANSACTION_SECONDS)
             # After a refusal the client's producer skips sequence numbers, which brokers refuse: use a new producer.
             self._producer = self._open()
-            for index, why in refused.items():
+            for index, reason in refused.items():
                 if index in alone or len(refused) == 1:
-                    _stays(fates[index], why)
+                    _stays(fates[index], reason)
             alone |= refused.keys()  # brokers refuse the whole batch of a bad record
 
     def _produce_all(self, fates: list[Fate], refused: dict[int, str], alone: set[int]) -> None:
@@ -120,11 +121,11 @@ class Sender:
         self._producer.flush(TRANSACTION_SECONDS)
 
     def _limit(self, topic: str) -> Sizes:
-        found = self._limits.get(topic)
-        if found is None:
+        limit = self._limits.get(topic)
+        if limit is None:
             admin = admin_properties(self._worker, self._config)
-            found = self._limits[topic] = record_sizes(topic, admin, NO_LIMIT, self._codec)
-        return found
+            limit = self._limits[topic] = record_sizes(topic, admin, NO_LIMIT, self._codec)
+        return limit
 
     def _produce(self, index: int, record: WrittenRecord, refused: dict[int, str]) -> None:
         def delivered(error: Any, _message: Message) -> None:
@@ -157,8 +158,8 @@ class Sender:
                 return
 
 
-def _stays(fate: Fate, why: str) -> None:
-    fate.outcome, fate.record, fate.why = "failed", None, why
+def _stays(fate: Fate, reason: str) -> None:
+    fate.outcome, fate.record, fate.why = "failed", None, reason
 
 
 def _bytes(record: WrittenRecord) -> int:
@@ -186,7 +187,7 @@ class _Replay:
         self._tally = Tally()
         cursor = request["cursor"] or {}
         went = cursor.get("at", {})
-        self._at = {n: max(one.begin, went.get(str(n), 0)) for n, one in letters.replayed.items()}
+        self._at = {n: max(mark.begin, went.get(str(n), 0)) for n, mark in letters.replayed.items()}
         for number, end in cursor.get("ends", {}).items():
             letters.ends[int(number)] = min(end, letters.ends.get(int(number), 0))
 
@@ -198,7 +199,7 @@ class _Replay:
             while rest and sent < most and time.monotonic() < self._until:
                 fates = self._next(rest, most - sent)
                 self._settle(fates)
-                sent += sum(one.outcome == "sent" for one in fates)
+                sent += sum(fate.outcome == "sent" for fate in fates)
             if sent == most:
                 break
         return self._summary()
@@ -231,15 +232,15 @@ class _Replay:
 
     def _marked(self, fates: list[Fate]) -> dict[int, Replayed]:
         """Returns the replayed offsets after these letters. Offsets without records, such as markers, count too."""
-        found: dict[int, Replayed] = {}
+        marks: dict[int, Replayed] = {}
         at = dict(self._at)
         for fate in fates:
             number, offset = fate.message.partition() or 0, fate.message.offset() or 0
-            if number not in found:
-                found[number] = self._letters.replayed[number].copy()
-            found[number].add(at[number], offset + 1 if fate.outcome in SETTLED else offset)
+            if number not in marks:
+                marks[number] = self._letters.replayed[number].copy()
+            marks[number].add(at[number], offset + 1 if fate.outcome in SETTLED else offset)
             at[number] = offset + 1
-        return found
+        return marks
 
     def _summary(self) -> View:
         letters, tally = self._letters, self._tally
@@ -252,8 +253,10 @@ class _Replay:
             "connector": letters.connector,
             "topic": letters.topic,
             "dry_run": self._request["dry_run"],
-            **{one: tally.counts.get(one, 0) for one in COUNTS},
-            "kinds": [{"stage": stage, "exception": one, **counts} for (stage, one), counts in tally.kinds.items()],
+            **{count: tally.counts.get(count, 0) for count in COUNTS},
+            "kinds": [
+                {"stage": stage, "exception": exception, **counts} for (stage, exception), counts in tally.kinds.items()
+            ],
             "examples": tally.examples,
             "cursor": cursor if unread and time.monotonic() >= self._until else None,
         }

@@ -62,22 +62,22 @@ class DeadLetterWriter:
                     return own.key, own.value, headers
             size = record_bytes(own.key, own.value, own.headers)
         attempts: Sequence[tuple[bytes | None, Headers]] = ((own.key, own.headers), (own.key, ()), (None, ()))
-        for key, kept in attempts:
+        for key, kept_headers in attempts:
             for context in self._contexts(letter, size):
-                if self.sizes.room(record_bytes(key, None, [*kept, *context])):
-                    return key, None, [*kept, *context]
+                if self.sizes.room(record_bytes(key, None, [*kept_headers, *context])):
+                    return key, None, [*kept_headers, *context]
         return None, None, [(RECORD_BYTES, str(size).encode())]
 
     def _contexts(self, letter: Letter, size: int | None) -> Iterator[Headers]:
         """Yields descriptions of the error, each shorter than the previous one."""
         yield self._bad.context(letter, size)
-        why = letter.why
+        reason = letter.why
         for most in SHORTER:
-            why = replace(why, trace=shortened(why.trace, most))
-            yield self._bad.context(replace(letter, why=why), size)
+            reason = replace(reason, trace=shortened(reason.trace, most))
+            yield self._bad.context(replace(letter, why=reason), size)
         for most in SHORTER:
-            why = replace(why, message=None if why.message is None else shortened(why.message, most))
-            yield self._bad.context(replace(letter, why=why), size)
+            reason = replace(reason, message=None if reason.message is None else shortened(reason.message, most))
+            yield self._bad.context(replace(letter, why=reason), size)
 
 
 class JoinedDeadLetterWriter(DeadLetterWriter):

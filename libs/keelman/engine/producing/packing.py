@@ -158,7 +158,7 @@ class Packing:
             self._held_bytes -= held.size
             yield from self._packed(topic, partition, held)
 
-    def _packed(self, topic: str, partition: int, columns: Columns, asked: _Asked | None = None) -> Iterator[Packed]:
+    def _packed(self, topic: str, partition: int, columns: Columns, notice: _Asked | None = None) -> Iterator[Packed]:
         now, times = int(time.time() * 1000), columns.timestamps_ms
         if isinstance(times, Repeated):
             now, times = now if times.value is None else times.value, None
@@ -175,36 +175,36 @@ class Packing:
         for data, first, records in batches:
             if records == 1 and len(data) > self.request_bytes:
                 raise RunFailure("TASK_FAILED", too_large(len(data), self.request_bytes), retriable=False)
-            on_stored = None if asked is None else asked.part(partition, first, records)
+            on_stored = None if notice is None else notice.part(partition, first, records)
             yield Packed(topic, partition, data, records, on_stored)
 
     def _dealt(
-        self, topic: str, given: Sequence[int | None] | None, keys: Values | None, records: int
+        self, topic: str, chosen_numbers: Sequence[int | None] | None, keys: Values | None, records: int
     ) -> Iterator[tuple[int, list[int] | None]]:
         """Yields partitions with the indices of their records, None for all. As Java's producer it goes by the record's
         own partition, else by its key, else sends all to one partition until a batch has been sent to it."""
-        if given is not None and None not in given:
-            numbers: Sequence[int | None] = given
+        if chosen_numbers is not None and None not in chosen_numbers:
+            numbers: Sequence[int | None] = chosen_numbers
         else:
             among = self.partitions(topic)
-            if given is None and (among == 1 or keys is None):
+            if chosen_numbers is None and (among == 1 or keys is None):
                 yield self._stuck_to(topic, among), None
                 return
-            numbers = self._chosen(topic, given, keys, records, among)
+            numbers = self._chosen(topic, chosen_numbers, keys, records, among)
         if not records or numbers.count(numbers[0]) == records:
             yield (numbers[0] or 0) if records else 0, None
             return
-        found: dict[int, list[int]] = {}
+        by_partition: dict[int, list[int]] = {}
         for index, number in enumerate(numbers):
-            found.setdefault(number or 0, []).append(index)
-        yield from found.items()
+            by_partition.setdefault(number or 0, []).append(index)
+        yield from by_partition.items()
 
     def _stuck_to(self, topic: str, among: int) -> int:
         """Returns the partition of records without a key, the same until a batch has been sent to it."""
         return self._sticky.setdefault(topic, next(self._turn) % among)
 
     def _chosen(
-        self, topic: str, given: Sequence[int | None] | None, keys: Values | None, records: int, among: int
+        self, topic: str, own_numbers: Sequence[int | None] | None, keys: Values | None, records: int, among: int
     ) -> Sequence[int | None]:
         chosen: list[int | None] = [self._stuck_to(topic, among)] * records
         if keys is not None:
@@ -212,8 +212,8 @@ class Packing:
             some = [key for key in keys if key is not None]
             for index, number in zip(keyed, partitions_for(some, among), strict=True):
                 chosen[index] = number
-        if given is not None:
-            chosen = [mine if own is None else own for own, mine in zip(given, chosen, strict=True)]
+        if own_numbers is not None:
+            chosen = [mine if own is None else own for own, mine in zip(own_numbers, chosen, strict=True)]
         return chosen
 
 
@@ -232,14 +232,14 @@ class _Asked:
 
     def part(self, partition: int, first: int, records: int) -> OnStored:
         """Returns the callback for `records` records from `first` on."""
-        asked = []
+        notices = []
         for place in range(first, first + records):
-            one = self.delivered.get(place if self.at is None else self.at[place])
-            if one is not None:
-                asked.append((one, place - first))
+            offset = self.delivered.get(place if self.at is None else self.at[place])
+            if offset is not None:
+                notices.append((offset, place - first))
 
         def on_stored(base: int) -> None:
-            for one, place in asked:
-                self.notify(one, partition, base + place)
+            for offset, place in notices:
+                self.notify(offset, partition, base + place)
 
         return on_stored

@@ -105,9 +105,9 @@ class RunProducer(ABC):
     def most_message_bytes(self, topic: str) -> int:
         """Returns the brokers' size limit for one record batch of the topic; NO_LIMIT if they report none. Raises
         ProduceFailure where the topic may not be written to."""
-        found = self._wait(self._made.most_message_bytes(topic)) or NO_LIMIT
-        self._most[topic] = found
-        return found
+        most_message_bytes = self._wait(self._made.most_message_bytes(topic)) or NO_LIMIT
+        self._most[topic] = most_message_bytes
+        return most_message_bytes
 
     def cluster_id(self) -> str:
         """Returns the id of the target cluster."""
@@ -131,7 +131,7 @@ class RunProducer(ABC):
         if self._packing.held_bytes:
             self._post(self._packing.flush())
         self._kept += self._whole(batch)
-        if sum(len(one.data) for one in self._kept) >= SEND_BYTES and not self._is_slow(time.monotonic()):
+        if sum(len(packed.data) for packed in self._kept) >= SEND_BYTES and not self._is_slow(time.monotonic()):
             self._post(self._take_kept())
         self._make_room()
 
@@ -162,8 +162,8 @@ class RunProducer(ABC):
         return [*self._take_kept(), *self._packing.flush()]
 
     def _take_kept(self) -> list[Packed]:
-        kept, self._kept = self._kept, []
-        return kept
+        batches, self._kept = self._kept, []
+        return batches
 
     def _drop(self) -> None:
         self._kept = []
@@ -196,9 +196,9 @@ class RunProducer(ABC):
 
     def _post(self, batches: Iterable[Packed]) -> None:
         producer = self._made
-        for one in batches:
-            self._sent_bytes += len(one.data)
-            KAFKA_LOOP.post(self._send, producer, one)
+        for batch in batches:
+            self._sent_bytes += len(batch.data)
+            KAFKA_LOOP.post(self._send, producer, batch)
 
     def _make_room(self) -> None:
         """Waits until no more bytes are held, queued and in flight than can be delivered in time."""
@@ -215,8 +215,8 @@ class RunProducer(ABC):
     @property
     def _on_their_way(self) -> int:
         """Bytes that are held, queued and in flight."""
-        kept = sum(len(one.data) for one in self._kept)
-        return kept + self._packing.held_bytes + self._sent_bytes - self._done_bytes
+        waiting = sum(len(packed.data) for packed in self._kept)
+        return waiting + self._packing.held_bytes + self._sent_bytes - self._done_bytes
 
     def _is_slow(self, now: float) -> bool:
         """Returns whether a transaction should be a single request. That works only for a user who commits when it is
@@ -227,10 +227,10 @@ class RunProducer(ABC):
             self._window.held_back(self._made.throttled_until)
         return self._window.is_slow(now)
 
-    def _send(self, producer: BatchProducer, one: Packed) -> None:
+    def _send(self, producer: BatchProducer, packed: Packed) -> None:
         """Sends a batch; in the loop's thread."""
-        on_stored = partial(self._delivered, len(one.data), one.on_stored)
-        producer.send(one.topic, one.partition, one.data, one.records, on_stored)
+        on_stored = partial(self._delivered, len(packed.data), packed.on_stored)
+        producer.send(packed.topic, packed.partition, packed.data, packed.records, on_stored)
 
     def _delivered(self, size: int, on_stored: OnStored | None, base: int) -> None:
         self._done_bytes += size
@@ -247,11 +247,11 @@ class RunProducer(ABC):
             self._news.popleft()()
 
     def _whole(self, batch: SourceBatch) -> Iterable[Packed]:
-        asked = batch.delivered or {}
-        for index, one in enumerate(batch.packed):
-            notify = asked.get(index)
-            on_stored = None if notify is None else partial(self._note_last, notify, one.partition, one.records)
-            yield Packed(batch.topic, one.partition, bytearray(one.data), one.records, on_stored)
+        delivered = batch.delivered or {}
+        for index, packed in enumerate(batch.packed):
+            notify = delivered.get(index)
+            on_stored = None if notify is None else partial(self._note_last, notify, packed.partition, packed.records)
+            yield Packed(batch.topic, packed.partition, bytearray(packed.data), packed.records, on_stored)
 
     def _note_last(self, notify: Callable[[int, int], None], partition: int, records: int, base: int) -> None:
         self._note(notify, partition, base + records - 1)
@@ -262,14 +262,14 @@ class RunProducer(ABC):
             return []
         among = self.known_partitions(topic)
         by_partition: dict[int, list[OffsetRecord]] = {}
-        for one in offsets:
-            by_partition.setdefault(partition_for(one[0], among), []).append(one)
-        return [one for number, some in by_partition.items() for one in self._packing.keyed(topic, number, some)]
+        for offset in offsets:
+            by_partition.setdefault(partition_for(offset[0], among), []).append(offset)
+        return [packed for number, some in by_partition.items() for packed in self._packing.keyed(topic, number, some)]
 
     def _post_together(self, batches: list[Packed], *, commits: bool = False) -> None:
         """Sends batches while the caller prepares to wait for them. `commits`: the caller waits for the transaction's
         end."""
-        self._sent_bytes += sum(len(one.data) for one in batches)
+        self._sent_bytes += sum(len(batch.data) for batch in batches)
         KAFKA_LOOP.do(self._send_together, self._made, batches, commits)
 
     def _deliver(self, batches: list[Packed]) -> None:
@@ -278,8 +278,8 @@ class RunProducer(ABC):
         self._wait(self._made.flush())
 
     def _send_together(self, producer: BatchProducer, batches: list[Packed], commits: bool) -> None:
-        for one in batches:
-            self._send(producer, one)
+        for batch in batches:
+            self._send(producer, batch)
         producer.ship()
         if commits and batches:
             producer.commit_when_delivered(self._control.beat)

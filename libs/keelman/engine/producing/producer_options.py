@@ -33,14 +33,14 @@ class ProducerOptions:
 
 
 def producer_options(
-    given: Mapping[str, str],
+    properties: Mapping[str, str],
     *,
     client_id: str,
     transactional_id: str | None = None,
     transaction_seconds: float = 10.0,
     delivery_seconds: float | None = None,
 ) -> ProducerOptions:
-    """Returns the options of Java's properties `given`.
+    """Returns the options of the Java properties in `properties`.
 
     If these have no `transaction.timeout.ms`, `transaction_seconds` is the time-out of an open transaction, and
     `delivery_seconds` that of its batches, where that is less. `linger.ms`, `acks`,
@@ -48,17 +48,17 @@ def producer_options(
     delivered to all replicas in sync, once. So is `transactional.id`: tasks that share one would fence each other for
     ever. Raises ConfigValueError.
     """
-    for key, why in refusals(given, "producer"):
-        raise ConfigValueError(key, given[key], why)
-    timeout = _number(given, "transaction.timeout.ms", round(transaction_seconds * 1000), 1)
+    for key, reason in refusals(properties, "producer"):
+        raise ConfigValueError(key, properties[key], reason)
+    timeout = _number(properties, "transaction.timeout.ms", round(transaction_seconds * 1000), 1)
     within = transaction_seconds if delivery_seconds is None else delivery_seconds
-    delivery = _number(given, "delivery.timeout.ms", 120_000, 1)
-    largest = _number(given, "max.request.size", REQUEST_BYTES, 1)
-    batch = min(max(_number(given, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), largest)
-    memory = _number(given, "buffer.memory", WAITING_BYTES, 0, most=(1 << 63) - 1)
+    delivery = _number(properties, "delivery.timeout.ms", 120_000, 1)
+    largest = _number(properties, "max.request.size", REQUEST_BYTES, 1)
+    batch = min(max(_number(properties, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), largest)
+    memory = _number(properties, "buffer.memory", WAITING_BYTES, 0, most=(1 << 63) - 1)
     if transactional_id is not None:
         # No record may outlive its transaction.
-        shortest = timeout if "transaction.timeout.ms" in given else min(timeout, round(within * 1000))
+        shortest = timeout if "transaction.timeout.ms" in properties else min(timeout, round(within * 1000))
         delivery = min(delivery, max(1_000, shortest - 1_000))
     else:
         delivery = min(delivery, 30_000)
@@ -67,19 +67,19 @@ def producer_options(
         transaction_timeout_ms=timeout,
         delivery_timeout_ms=delivery,
         # Leaves time for a second try.
-        request_timeout_ms=min(_number(given, "request.timeout.ms", 30_000, 1), max(1, delivery // 2)),
+        request_timeout_ms=min(_number(properties, "request.timeout.ms", 30_000, 1), max(1, delivery // 2)),
         most_waiting_bytes=min(WAITING_BYTES, max(batch, memory)),
-        max_in_flight=_number(given, "max.in.flight.requests.per.connection", 5, 1),
+        max_in_flight=_number(properties, "max.in.flight.requests.per.connection", 5, 1),
     )
-    codec = given.get("compression.type", "").strip().lower()
+    codec = properties.get("compression.type", "").strip().lower()
     if codec and codec not in CODECS:
         raise ConfigValueError("compression.type", codec, f"String must be one of: {', '.join(CODECS)}")
     chosen = CODECS[codec] if codec else None
-    return ProducerOptions(given, given.get("client.id", client_id), settings, chosen, batch, largest)
+    return ProducerOptions(properties, properties.get("client.id", client_id), settings, chosen, batch, largest)
 
 
-def _number(given: Mapping[str, str], key: str, default: int, least: int, most: int = (1 << 31) - 1) -> int:
-    text = str(given.get(key, default)).strip()
+def _number(properties: Mapping[str, str], key: str, default: int, least: int, most: int = (1 << 31) - 1) -> int:
+    text = str(properties.get(key, default)).strip()
     if not text.isdigit() or int(text) > most:
         raise ConfigValueError(key, text, f"Not a number of type {'INT' if most < 1 << 31 else 'LONG'}")
     if int(text) < least:

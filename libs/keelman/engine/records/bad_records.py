@@ -145,9 +145,9 @@ class BadRecords:
         self._report(failure, tolerated=tolerated)
         if not tolerated:
             raise refused(failure)
-        why = self._budget.spend(time.monotonic() * 1000)
-        if why is not None:
-            raise RunFailure("ERROR_BUDGET_SPENT", f"{why}; the last one: {failure}", retriable=False)
+        reason = self._budget.spend(time.monotonic() * 1000)
+        if reason is not None:
+            raise RunFailure("ERROR_BUDGET_SPENT", f"{reason}; the last one: {failure}", retriable=False)
         counts.skipped += 1
         if self.policy.dead_letters:
             size = failure.error.size if isinstance(failure.error, RecordTooLarge) else None

@@ -66,9 +66,9 @@ class AttendedRegistry:
 
     def _asked(self, ask: Callable[[], Answer]) -> Answer:
         self._beat()
-        found = ask()
+        answer = ask()
         self._beat()
-        return found
+        return answer
 
 
 def attended(open_registry: OpenRegistry, beat: Callable[[], None]) -> OpenRegistry:
@@ -138,12 +138,12 @@ class Conversion:
 
     def transform(self, record: Record, whence: RecordOrigin) -> Record | None:
         """Returns the record after all transforms, None when one dropped it. Raises RecordFailure."""
-        found: Record | None = record
+        current: Record | None = record
         for step, stage in self._steps:
-            if found is None:
+            if current is None:
                 break
-            found = self._stepped(step, stage, found, whence)
-        return found
+            current = self._stepped(step, stage, current, whence)
+        return current
 
     def _stepped(self, step: ChainStep, stage: Stage, record: Record, whence: RecordOrigin) -> Record | None:
         return self.retry(stage, whence, lambda: step.apply(record))

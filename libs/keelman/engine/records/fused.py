@@ -48,9 +48,9 @@ class Fused:
             loose=True,
         )
         topics: dict[str, list[ColumnBatch]] = {}
-        for one in self._steps.fused(whole):
-            topics.setdefault(one.topic, []).append(one)
-        for topic, parts in sorted(topics.items(), key=lambda found: min(part.origins[0] for part in found[1])):
+        for part in self._steps.fused(whole):
+            topics.setdefault(part.topic, []).append(part)
+        for topic, parts in sorted(topics.items(), key=lambda entry: min(part.origins[0] for part in entry[1])):
             yield self._sent(batch, topic, Parts(parts))
 
     def sink(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> tuple[SinkBatch, list[int]]:
@@ -61,54 +61,61 @@ class Fused:
             topics[origin.topics[0]] = range(len(values))
         else:
             topics.update(places_of(origin.topics))
-        found: list[ColumnBatch] = []
+        batches: list[ColumnBatch] = []
         for topic, places in topics.items():
-            given: list[Any] = [values, keys, origin.partitions, origin.timestamps_ms, origin.offsets, origin.headers]
+            columns_left: list[Any] = [
+                values,
+                keys,
+                origin.partitions,
+                origin.timestamps_ms,
+                origin.offsets,
+                origin.headers,
+            ]
             if len(topics) > 1:
-                given = [taken(one, places) for one in given]
-            value, key, partitions, times, offsets, headers = given
+                columns_left = [taken(column, places) for column in columns_left]
+            value, key, partitions, times, offsets, headers = columns_left
             valued = _valid(self._values.of_topic(topic).to_columns(value))
             keyed = _valid(self._keys.of_topic(topic).to_columns(key))
             opened = self._opened(headers)
             batch = ColumnBatch(topic, places, valued, keyed, partitions, times, opened, offsets, loose=True)
-            found += self._steps.fused(batch)
-        parts = Parts(found)
+            batches += self._steps.fused(batch)
+        parts = Parts(batches)
         if raw:
             columns = [
-                Column(parts.ordered(lambda one: _payloads(self._values, one, one.value)), OPTIONAL_BYTES),
-                Column(parts.ordered(lambda one: _payloads(self._keys, one, one.key)), OPTIONAL_BYTES),
+                Column(parts.ordered(lambda batch: _payloads(self._values, batch, batch.value)), OPTIONAL_BYTES),
+                Column(parts.ordered(lambda batch: _payloads(self._keys, batch, batch.key)), OPTIONAL_BYTES),
             ]
         else:
-            columns = [parts.column(lambda one: one.value), parts.column(lambda one: one.key)]
-        made = Origin(
-            parts.ordered(lambda one: [one.topic] * one.count),
-            parts.ordered(lambda one: one.partitions or [0] * one.count),
-            parts.ordered(lambda one: one.offsets or [0] * one.count),
-            parts.ordered(lambda one: one.timestamps_ms or [None] * one.count),
-            [one or None for one in self._closed(parts, origin.headers)],
+            columns = [parts.column(lambda batch: batch.value), parts.column(lambda batch: batch.key)]
+        new_origin = Origin(
+            parts.ordered(lambda batch: [batch.topic] * batch.count),
+            parts.ordered(lambda batch: batch.partitions or [0] * batch.count),
+            parts.ordered(lambda batch: batch.offsets or [0] * batch.count),
+            parts.ordered(lambda batch: batch.timestamps_ms or [None] * batch.count),
+            [headers or None for headers in self._closed(parts, origin.headers)],
         )
-        return SinkBatch(columns[0], columns[1], made), parts.origins
+        return SinkBatch(columns[0], columns[1], new_origin), parts.origins
 
     def _sent(self, batch: SourceBatch, topic: str, parts: Parts) -> Sent:
-        values = parts.ordered(lambda one: _payloads(self._values, one, one.value, raw=batch.raw))
-        keys = parts.ordered(lambda one: _payloads(self._keys, one, one.key, raw=batch.raw))
+        values = parts.ordered(lambda part: _payloads(self._values, part, part.value, raw=batch.raw))
+        keys = parts.ordered(lambda part: _payloads(self._keys, part, part.key, raw=batch.raw))
         headers = self._closed(parts, batch.headers)
-        made = replace(
+        sent_batch = replace(
             batch,
             topic=topic,
             values=Column(values),
             keys=Column(keys),
-            partitions=parts.some(lambda one: one.partitions),
-            timestamps_ms=parts.some(lambda one: one.timestamps_ms),
+            partitions=parts.some(lambda part: part.partitions),
+            timestamps_ms=parts.some(lambda part: part.timestamps_ms),
             headers=headers if any(headers) else None,
             delivered=moved(batch, parts.origins),
         )
-        return made, values, None if keys.count(None) == len(keys) else keys
+        return sent_batch, values, None if keys.count(None) == len(keys) else keys
 
     def _opened(self, headers: Sequence[Headers | None] | None) -> list[list[Header]] | None:
         if headers is None or self._carries or not any(headers):
             return None
-        return [[self._header(name, raw) for name, raw in one or ()] for one in headers]
+        return [[self._header(name, raw) for name, raw in header or ()] for header in headers]
 
     def _header(self, name: str, raw: bytes | None) -> Header:
         """Returns a header; converts its value only if a step may read it."""
@@ -119,20 +126,24 @@ class Fused:
             self._headers.to_connect([raw])
         return Header(name, None, None, raw)
 
-    def _closed(self, parts: Parts, given: Sequence[Headers | None] | None) -> list[Headers]:
+    def _closed(self, parts: Parts, headers_of_batch: Sequence[Headers | None] | None) -> list[Headers]:
         if self._carries:
-            return [() for _ in parts.origins] if given is None else [given[origin] or () for origin in parts.origins]
-        if all(one.headers is None for one in parts.batches):
+            return (
+                [() for _ in parts.origins]
+                if headers_of_batch is None
+                else [headers_of_batch[origin] or () for origin in parts.origins]
+            )
+        if all(batch.headers is None for batch in parts.batches):
             return [() for _ in parts.origins]
-        known: dict[int, Headers] = {}  # many records may share one list object
+        by_identity: dict[int, Headers] = {}  # many records may share one list object
 
         def closed(headers: list[Header]) -> Headers:
-            found = known.get(id(headers))
-            if found is None:
-                found = known[id(headers)] = tuple(map(self.raw_header, headers))
-            return found
+            raw_headers = by_identity.get(id(headers))
+            if raw_headers is None:
+                raw_headers = by_identity[id(headers)] = tuple(map(self.raw_header, headers))
+            return raw_headers
 
-        return [closed(one) for one in parts.ordered(lambda one: one.headers or [[]] * one.count)]
+        return [closed(headers) for headers in parts.ordered(lambda batch: batch.headers or [[]] * batch.count)]
 
     def raw_header(self, header: Header) -> tuple[str, bytes | None]:
         """Returns a header in its Kafka form. Raises what the converter raises."""
@@ -146,7 +157,7 @@ class Parts:
 
     def __init__(self, batches: list[ColumnBatch]) -> None:
         self.batches = batches
-        origins = list(chain.from_iterable(one.origins for one in batches))
+        origins = list(chain.from_iterable(batch.origins for batch in batches))
         self.origins = sorted(origins)
         """The values of all records, in order."""
         order = sorted(range(len(origins)), key=origins.__getitem__) if self.origins != origins else None
@@ -155,27 +166,27 @@ class Parts:
     def ordered(self, of: Any) -> list[Any]:
         """Returns the values that `of` takes from each batch, a value a record, in the records' order."""
         if len(self.batches) == 1:
-            found = of(self.batches[0])
-            return found if isinstance(found, list) else list(found)
+            values = of(self.batches[0])
+            return values if isinstance(values, list) else list(values)
         whole = list(chain.from_iterable(map(of, self.batches)))
         return whole if self._order is None else taken(whole, self._order)
 
     def some(self, of: Any) -> Sequence[Any] | None:
         """Returns the values of a column that only some records have; None if no record has one."""
-        columns = [of(one) for one in self.batches]
-        if all(one is None for one in columns):
+        columns = [of(batch) for batch in self.batches]
+        if all(column is None for column in columns):
             return None
-        if all(isinstance(one, Repeated) and one.value == columns[0].value for one in columns):
+        if all(isinstance(column, Repeated) and column.value == columns[0].value for column in columns):
             return Repeated(columns[0].value, len(self.origins))
-        found = self.ordered(lambda one: of(one) or [None] * one.count)
-        return None if found.count(None) == len(found) else found
+        values = self.ordered(lambda batch: of(batch) or [None] * batch.count)
+        return None if values.count(None) == len(values) else values
 
     def column(self, of: Any) -> Column:
         """Returns the keys or values, each with its schema."""
         if len(self.batches) == 1:
             return column_of(of(self.batches[0]), self.batches[0].count)
-        values = self.ordered(lambda one: data_of(of(one), one.count)[1])
-        return Column(values, schemas=self.ordered(lambda one: data_of(of(one), one.count)[0]))
+        values = self.ordered(lambda batch: data_of(of(batch), batch.count)[1])
+        return Column(values, schemas=self.ordered(lambda batch: data_of(of(batch), batch.count)[0]))
 
 
 def _payloads(converter: Converter, batch: ColumnBatch, data: Data, *, raw: bool = False) -> Payloads:
@@ -184,9 +195,9 @@ def _payloads(converter: Converter, batch: ColumnBatch, data: Data, *, raw: bool
         return column_of(data, batch.count).values
     converter = converter.of_topic(batch.topic)
     if isinstance(data, StructColumn):
-        made = converter.from_structs(data, batch.count)
-        if made is not None:
-            return list(made)
+        payloads = converter.from_structs(data, batch.count)
+        if payloads is not None:
+            return list(payloads)
     if isinstance(data, Nulls):
         return converter.from_connect(Column([None], data.schema)) * batch.count
     return converter.from_connect(column_of(data, batch.count))
@@ -206,7 +217,7 @@ def _valid(column: Column | StructColumn) -> Column | StructColumn:
     """Returns a column whose strings stay in UTF-8 if they are valid."""
     if not isinstance(column, Column) or not column.utf8:
         return column
-    whole = b"\n".join(one for one in column.values if one is not None)
+    whole = b"\n".join(value for value in column.values if value is not None)
     return column if is_utf8(whole) else column.texts()
 
 

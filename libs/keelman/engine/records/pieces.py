@@ -34,7 +34,7 @@ def source_pieces(batch: SourceBatch) -> Iterator[SourceBatch]:
             partitions=_some(batch.partitions, begin, end),
             timestamps_ms=_some(batch.timestamps_ms, begin, end),
             headers=_some(batch.headers, begin, end),
-            delivered=delivered and {at - begin: one for at, one in delivered.items() if begin <= at < end},
+            delivered=delivered and {at - begin: offset for at, offset in delivered.items() if begin <= at < end},
             position=None if batch.position is None else partial(_later, batch.position, begin),
         )
 
@@ -50,7 +50,7 @@ def chosen(batch: SourceBatch, at: Sequence[int]) -> SourceBatch:
         partitions=None if batch.partitions is None else taken(batch.partitions, at),
         timestamps_ms=None if batch.timestamps_ms is None else taken(batch.timestamps_ms, at),
         headers=None if batch.headers is None else taken(batch.headers, at),
-        delivered=batch.delivered and {places[n]: one for n, one in batch.delivered.items() if n in places},
+        delivered=batch.delivered and {places[n]: offset for n, offset in batch.delivered.items() if n in places},
         position=None if position is None else lambda place: position(at[place]),
         failed={},
     )
@@ -75,11 +75,11 @@ def joined(parts: Sequence[SinkBatch]) -> SinkBatch:
         _joined([part.values for part in parts]),
         _joined(keys) if keys else None,
         Origin(
-            [one for origin in origins for one in origin.topics],
-            [one for origin in origins for one in origin.partitions],
-            [one for origin in origins for one in origin.offsets],
-            [one for origin in origins for one in origin.timestamps_ms],
-            [one for origin in origins for one in origin.headers],
+            [topic for origin in origins for topic in origin.topics],
+            [partition for origin in origins for partition in origin.partitions],
+            [offset for origin in origins for offset in origin.offsets],
+            [timestamp for origin in origins for timestamp in origin.timestamps_ms],
+            [headers for origin in origins for headers in origin.headers],
         ),
     )
 

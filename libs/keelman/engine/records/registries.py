@@ -41,17 +41,17 @@ def open_registry(config: Mapping[str, str]) -> Registry:
     properties = client_properties(config)
     name = tuple(sorted(properties.items()))
     with _lock:
-        found = _registries.get(name)
-        if found is None:
+        registry = _registries.get(name)
+        if registry is None:
             try:
-                found = CachedRegistry(RegistryHttp(properties))
+                registry = CachedRegistry(RegistryHttp(properties))
             except InvalidArgument as error:
                 raise ConfigValueError(URL, None, whole=error.message) from None
             if len(_registries) >= MAX_REGISTRIES:
                 _registries.popitem(last=False)
-            _registries[name] = found
+            _registries[name] = registry
         _registries.move_to_end(name)
-        return found
+        return registry
 
 
 class CachedRegistry:
@@ -70,9 +70,9 @@ class CachedRegistry:
 
         def ask() -> int:
             path = f"/subjects/{_part(subject)}/versions?normalize={_flag(normalize)}"
-            found = _number(self._ask("POST", path, _body(schema)), "id")
+            number = _number(self._ask("POST", path, _body(schema)), "id")
             self._newest.pop(subject, None)
-            return found
+            return number
 
         return self._once(("id", subject, schema, normalize), ask)
 
@@ -87,17 +87,17 @@ class CachedRegistry:
 
     def latest(self, subject: str, seconds: float) -> Registered:
         """Implements `Registry.latest`; while the registry is away, returns the last known version."""
-        found_at, known = self._newest.get(subject, (0.0, None))
-        if known is not None and time.monotonic() < found_at + seconds:
-            return known
+        found_at, version = self._newest.get(subject, (0.0, None))
+        if version is not None and time.monotonic() < found_at + seconds:
+            return version
         try:
-            found = self._version(subject, "latest")
+            newest = self._version(subject, "latest")
         except RegistryUnavailable:
-            if known is not None:
-                return known
+            if version is not None:
+                return version
             raise
-        self._newest[subject] = time.monotonic(), found
-        return found
+        self._newest[subject] = time.monotonic(), newest
+        return newest
 
     def schema(self, schema_id: int) -> SchemaText:
         """Implements `Registry.schema`."""
@@ -127,13 +127,13 @@ class CachedRegistry:
         with self._lock:
             if key in self._kept:
                 self._kept.move_to_end(key)
-                found: Answer = self._kept[key]
-                return found
+                answer: Answer = self._kept[key]
+                return answer
             until, no = self._noes.get(key, (0.0, None))
         if no is not None and time.monotonic() < until:
             raise type(no)(str(no), no.code)
         try:
-            found = ask()
+            answer = ask()
         except RegistryError as error:
             with self._lock:
                 if len(self._noes) >= MAX_KEPT:
@@ -142,10 +142,10 @@ class CachedRegistry:
             raise
         with self._lock:
             self._noes.pop(key, None)
-            self._kept[key] = found
+            self._kept[key] = answer
             if len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
-        return found
+        return answer
 
     def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
         until, said = self._away

@@ -60,9 +60,9 @@ class _Answer(NamedTuple):
 
 def client_properties(config: Mapping[str, str]) -> dict[str, str]:
     """Returns the client's properties in a converter's configuration; those behind `schema.registry.` win."""
-    given = {key: value for key, value in config.items() if key.startswith(_OWN)}
-    given |= {key: value for key, value in under(PREFIX, config).items() if key.startswith(_OWN)}
-    return {**given, URL: config.get(URL, "")}
+    values = {key: value for key, value in config.items() if key.startswith(_OWN)}
+    values |= {key: value for key, value in under(PREFIX, config).items() if key.startswith(_OWN)}
+    return {**values, URL: config.get(URL, "")}
 
 
 class RegistryHttp:
@@ -115,20 +115,20 @@ class RegistryHttp:
         url, credentials = self._urls[place]
         if seconds <= 0:
             raise Unavailable(f"{url} gave no answer within {MAX_SECONDS:.0f} s", reason="NO_REGISTRY")
-        found: queue.SimpleQueue[_Answer | Exception] = queue.SimpleQueue()
+        simple_queue: queue.SimpleQueue[_Answer | Exception] = queue.SimpleQueue()
         content = None if body is None else json.dumps(body).encode()
         headers = {**credentials, "Content-Type": CONTENT_TYPE} if content is not None else credentials
 
         def exchange() -> None:
             try:
-                found.put(self._exchanged(method, url + path, content, headers, seconds))
+                simple_queue.put(self._exchanged(method, url + path, content, headers, seconds))
             except Exception as error:
-                found.put(error)
+                simple_queue.put(error)
 
         # httpx bounds each read, not all of them together: one byte now and then would hold its caller for ever.
         threading.Thread(target=exchange, name="schema-registry", daemon=True).start()
         try:
-            answer = found.get(timeout=seconds)
+            answer = simple_queue.get(timeout=seconds)
         except queue.Empty:
             self.close()  # ends a read that is still under way with an error
             raise Unavailable(f"{url} gave no answer within {seconds:.1f} s", reason="NO_REGISTRY") from None
@@ -234,13 +234,13 @@ def _places(properties: Mapping[str, str]) -> tuple[list[tuple[str, dict[str, st
     for name, value in headers.items():
         if not (name.isascii() and name.isprintable() and value.isascii() and value.isprintable()):
             raise InvalidArgument(f"The header {name} for the schema registry may hold printable ASCII characters only")
-    found = []
+    places = []
     for url in urls:
         plain, own = _without_user(url)
         user = shared or (own if "Authorization" not in headers else "")
         basic = base64.b64encode(user.encode()).decode()
-        found.append((plain, {"Authorization": f"Basic {basic}"} if user else {}))
-    return found, headers
+        places.append((plain, {"Authorization": f"Basic {basic}"} if user else {}))
+    return places, headers
 
 
 def _without_user(url: str) -> tuple[str, str]:

@@ -104,7 +104,7 @@ def _longest(column: Sequence[bytes | None]) -> int:
     try:
         return max(map(len, column))  # type: ignore[arg-type]  # nulls are rare: looked at the slow way when they come
     except TypeError:
-        return max((len(one) for one in column if one is not None), default=0)
+        return max((len(item) for item in column if item is not None), default=0)
 
 
 def _headers_bytes(headers: Any) -> int:

@@ -72,13 +72,13 @@ class SinkAssignment:
         if where not in self.positions:
             return
         due, epoch = self.positions.due(where)
-        found = self.beginnings.found(self.consumer, where, epoch)
-        at = None if due is None else goes_on_at(due, found)
+        bounds = self.beginnings.found(self.consumer, where, epoch)
+        at = None if due is None else goes_on_at(due, bounds)
         if due is not None and at is not None and at < due and self.writer.keeps_offsets:
             raise RunFailure("LOG_TRUNCATED", f"partition {where} was truncated to {at}, and {due} was the next offset")
         self.log.warning("source_position_lost", partition=str(where), offset=due, goes_on=at, why=error.str())
         if at is None:
-            at = found.end if self.reset.offset(str(where), error.str()) == OFFSET_END else found.begin
+            at = bounds.end if self.reset.offset(str(where), error.str()) == OFFSET_END else bounds.begin
         self.positions.move(where, at)
         self.go_on()
 
@@ -98,33 +98,33 @@ class SinkAssignment:
         """Continues reading behind the written records, and drops records read since.
 
         The client does not seek in a partition that it has stopped fetching: so all partitions are assigned again."""
-        self.consumer.assign([self._at(one) for one in self.positions.partitions()])
+        self.consumer.assign([self._at(partition) for partition in self.positions.partitions()])
         self.polling.drop()
         self.polling.hold_again()
 
-    def _at(self, one: ClientPartition) -> ClientPartition:
-        where = partition_of(one)
+    def _at(self, client_partition: ClientPartition) -> ClientPartition:
+        where = partition_of(client_partition)
         due, _ = self.positions.due(where)
         return ClientPartition(*where, self._starts[where] if due is None else due)
 
-    def _assigned(self, consumer: Consumer, given: list[ClientPartition]) -> None:
+    def _assigned(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
         """Handles assigned partitions: all of them or, in a group that moves partitions one by one, additional ones."""
-        if self._ended or self.place.given_up(consumer, self.subscription, given):
+        if self._ended or self.place.given_up(consumer, self.subscription, partitions):
             return
         mine = self.positions.partitions()
         if not mine:
-            self._begin(given)
-        elif given and self.writer.commits_on_time:
-            self._begin_more(given)
-        elif given:
+            self._begin(partitions)
+        elif partitions and self.writer.commits_on_time:
+            self._begin_more(partitions)
+        elif partitions:
             self._end()
-            self._begin([*mine, *given])
+            self._begin([*mine, *partitions])
 
     def _begin(self, partitions: list[ClientPartition]) -> None:
         """Begins with these partitions and no others."""
         begun = self.beginnings.of(self.consumer, self.writer, partitions)
         self.commits.forget()
-        self.topics.begin({one.where.topic: one.topic_id for one in begun})
+        self.topics.begin({entry.where.topic: entry.topic_id for entry in begun})
         self._starts.clear()
         starts = self._take(begun)
         contract.ASSIGNED.of(self.writer.assigned, starts)
@@ -151,44 +151,46 @@ class SinkAssignment:
 
     def _tell_all(self) -> None:
         """Passes all present partitions to the writer, which had others before."""
-        mine = [partition_of(one) for one in self.positions.partitions()]
+        mine = [partition_of(partition) for partition in self.positions.partitions()]
         self.topics.go_on({where.topic: "" for where in mine})
         contract.ASSIGNED.of(self.writer.assigned, {where: self.positions.due(where)[0] for where in mine})
 
     def _take(self, begun: list[Begun]) -> dict[TopicPartition, int | None]:
         """Begins the partitions' positions. Returns their first offsets, None where `auto.offset.reset` decides."""
         starts: dict[TopicPartition, int | None] = {}
-        for one in begun:
-            self.positions.begin(one.where, one.group.shown, one.start.offset, one.topic_id, one.leader_epoch)
-            starts[one.where], start = one.start.offset, self._start(one)
-            if one.start.offset is None and self.writer.commits_on_time:
-                starts[one.where] = start = self._looked_up(one, start)
-                self.positions.move(one.where, start)
-            elif start < 0 and one.bounds is not None:
-                start = self._looked_up(one, start)
-            self._starts[one.where] = start
+        for entry in begun:
+            self.positions.begin(entry.where, entry.group.shown, entry.start.offset, entry.topic_id, entry.leader_epoch)
+            starts[entry.where], start = entry.start.offset, self._start(entry)
+            if entry.start.offset is None and self.writer.commits_on_time:
+                starts[entry.where] = start = self._looked_up(entry, start)
+                self.positions.move(entry.where, start)
+            elif start < 0 and entry.bounds is not None:
+                start = self._looked_up(entry, start)
+            self._starts[entry.where] = start
         return starts
 
-    def _start(self, one: Begun) -> int:
+    def _start(self, begun: Begun) -> int:
         """Returns the first offset; the client library's number for beginning or end if the offset is not known yet."""
-        if one.start.offset is not None:
-            return one.start.offset
-        if one.start.from_beginning:
+        if begun.start.offset is not None:
+            return begun.start.offset
+        if begun.start.from_beginning:
             return int(OFFSET_BEGINNING)
-        return self.reset.offset(str(one.where), "its group has no offset")
+        return self.reset.offset(str(begun.where), "its group has no offset")
 
-    def _looked_up(self, one: Begun, start: int) -> int:
+    def _looked_up(self, begun: Begun, start: int) -> int:
         """Returns the offset for the library's number of beginning or end."""
-        known = one.bounds
-        begin, end = known or self.consumer.get_watermark_offsets(ClientPartition(*one.where), timeout=ANSWER_SECONDS)
+        bounds = begun.bounds
+        begin, end = bounds or self.consumer.get_watermark_offsets(
+            ClientPartition(*begun.where), timeout=ANSWER_SECONDS
+        )
         return int(begin if start == OFFSET_BEGINNING else end)
 
     def _revoked(self, _consumer: Consumer, taken: list[ClientPartition]) -> None:
         """Handles revoked partitions: all or some, as with `_assigned`."""
         if self._ended:
             return
-        gone = {partition_of(one) for one in taken}
-        left = [one for one in self.positions.partitions() if partition_of(one) not in gone]
+        gone = {partition_of(partition) for partition in taken}
+        left = [partition for partition in self.positions.partitions() if partition_of(partition) not in gone]
         if left and self.writer.commits_on_time:
             self._end_some(gone)
         else:

@@ -45,24 +45,24 @@ class Columns:
         wants = wants or conversion.by_topic or not (raw or conversion.takes_any_header)
         came = origin(messages) if writer.wants_origin or wants else None
         self._bad.took(len(messages))
-        made = self._together(values, keys, came, raw=raw)
-        if made is None:
+        batch = self._together(values, keys, came, raw=raw)
+        if batch is None:
             keys = keys or list(map(Message.key, messages))
-            made = self._in_pieces(values, keys, came or origin(messages), raw=raw)
+            batch = self._in_pieces(values, keys, came or origin(messages), raw=raw)
         if not writer.wants_keys:
-            made.keys = None
-        return made, size
+            batch.keys = None
+        return batch, size
 
     def _together(self, values: Payloads, keys: Payloads | None, came: Origin | None, *, raw: bool) -> SinkBatch | None:
         """All records at once; None where some of them is a bad one, which shows when they are converted one by one."""
         try:
-            made = self._conversion.batch(values, keys, came, raw=raw)
+            batch = self._conversion.batch(values, keys, came, raw=raw)
         except CutShort:
             raise
         except Exception:  # the record at fault will raise it again
             return None
         self._places = self._conversion.places
-        return made
+        return batch
 
     def _in_pieces(self, values: Payloads, keys: Payloads, came: Origin, *, raw: bool) -> SinkBatch:
         parts: list[SinkBatch] = []
@@ -70,10 +70,10 @@ class Columns:
         for begin, end in ranges(len(values)):
             piece = values[begin:end], keys[begin:end], origin_piece(came, begin, end)
             self._bad.beat()
-            made = self._together(*piece, raw=raw)
-            parts.append(self._conversion.one_by_one(*piece, raw=raw) if made is None else made)
-            found = self._conversion.places
-            places += range(begin, end) if found is None else [begin + place for place in found]
+            batch = self._together(*piece, raw=raw)
+            parts.append(self._conversion.one_by_one(*piece, raw=raw) if batch is None else batch)
+            piece_places = self._conversion.places
+            places += range(begin, end) if piece_places is None else [begin + place for place in piece_places]
         self._places = places
         return joined(parts)
 
@@ -97,8 +97,8 @@ class RawColumns:
             return SinkBatch(Column(whole, OPTIONAL_BYTES)), messages.size
         values, keys = list(map(Message.value, messages)), list(map(Message.key, messages))
         self._bad.took(len(messages))
-        made = SinkBatch(Column(values, OPTIONAL_BYTES), Column(keys, OPTIONAL_BYTES), origin(messages))
-        return made, payload_bytes(values) + payload_bytes(keys)
+        sink_batch = SinkBatch(Column(values, OPTIONAL_BYTES), Column(keys, OPTIONAL_BYTES), origin(messages))
+        return sink_batch, payload_bytes(values) + payload_bytes(keys)
 
     def place(self, index: int) -> int:
         """Where the record with this index was among the messages."""

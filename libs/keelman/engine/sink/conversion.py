@@ -44,8 +44,8 @@ class SinkConversion(Conversion):
         if not self.plain:
             assert keys is not None
             assert origin is not None
-            made, self.places = self._fused.sink(values, keys, origin, raw=raw)
-            return made
+            built, self.places = self._fused.sink(values, keys, origin, raw=raw)
+            return built
         if not self.takes_any_header and origin is not None:
             self._check_headers(origin)
         topics = None if origin is None else origin.topics
@@ -61,12 +61,12 @@ class SinkConversion(Conversion):
         for n in range(len(values)):
             whence = whence_of(origin, n)
             try:
-                found = self._one(values[n], keys[n], origin, n, whence, raw=raw)
+                result = self._one(values[n], keys[n], origin, n, whence, raw=raw)
             except RecordFailure as failure:
                 self._bad.pass_over(failure, lambda n=n: original(values, keys, origin, n))  # type: ignore[misc]
                 continue
-            if found is not None:
-                record, own = found
+            if result is not None:
+                record, own = result
                 rows.add(record, own, n)
         self.places = rows.origins
         return _made(rows, origin)
@@ -95,14 +95,18 @@ class SinkConversion(Conversion):
             if not (raw or self.takes_any_header):
                 self.decode_headers(own, whence)
             return record, own
-        found = self.transform(record, whence)
-        if found is None:
+        transformed = self.transform(record, whence)
+        if transformed is None:
             return None
         if raw:
-            found.key = self.encode("key", Column([found.key], found.key_schema), whence, found.topic)
-            found.value = self.encode("value", Column([found.value], found.value_schema), whence, found.topic)
-            found.key_schema = found.value_schema = OPTIONAL_BYTES
-        return found, self.encode_headers(found.headers, whence)
+            transformed.key = self.encode(
+                "key", Column([transformed.key], transformed.key_schema), whence, transformed.topic
+            )
+            transformed.value = self.encode(
+                "value", Column([transformed.value], transformed.value_schema), whence, transformed.topic
+            )
+            transformed.key_schema = transformed.value_schema = OPTIONAL_BYTES
+        return transformed, self.encode_headers(transformed.headers, whence)
 
     def _check_headers(self, origin: Origin) -> None:
         for headers in origin.headers:
@@ -110,11 +114,11 @@ class SinkConversion(Conversion):
                 self._header(name, raw)
 
 
-def _made(rows: Rows, given: Origin) -> SinkBatch:
+def _made(rows: Rows, whole: Origin) -> SinkBatch:
     origin = Origin(
         rows.topics,
         [partition or 0 for partition in rows.partitions],
-        [given.offsets[n] for n in rows.origins],
+        [whole.offsets[n] for n in rows.origins],
         rows.times,
         [headers or None for headers in rows.headers],
     )

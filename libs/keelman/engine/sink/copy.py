@@ -123,11 +123,11 @@ class SinkCopy:
 
     def _open_writer(self, stack: ExitStack) -> Writer:
         task = self._pipeline.task(dict(self._ticket.task_config), self._steering)
-        made = contract.OPEN_WRITER.of(
+        writer = contract.OPEN_WRITER.of(
             self._connector.open_task_writer, self._config, task, exactly_once=self._exactly_once
         )
-        stack.callback(made.close)
-        return made
+        stack.callback(writer.close)
+        return writer
 
     def _properties(self, writer: Writer) -> dict[str, Any]:
         return sink_consumer_properties(
@@ -149,8 +149,8 @@ class SinkCopy:
         return library_consumer({**properties, **self._callbacks()}, self._control.beat)
 
     def _own_consumer(self, writer: BringsConsumer, properties: dict[str, Any]) -> Consumer:
-        given = own_consumer_properties(self._worker, self._config, properties, self._most)
-        order = ConsumerOrder(given, self._positions.answered, self._client_error)
+        consumer_properties = own_consumer_properties(self._worker, self._config, properties, self._most)
+        order = ConsumerOrder(consumer_properties, self._positions.answered, self._client_error)
         return cast("Consumer", writer.open_consumer(order))
 
     def _client_error(self, error: KafkaError) -> None:

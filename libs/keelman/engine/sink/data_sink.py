@@ -94,34 +94,42 @@ class DataSinkCopy:
 
     def _ranges(self) -> list[WriteRange]:
         """Returns the ranges behind the group's offsets, up to the limit of records."""
-        known = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
-        names = self._subscription.names(known)
-        partitions = [TopicPartition(n, p) for n in names if n in known for p in known[n].partitions]
+        topics = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
+        names = self._subscription.names(topics)
+        partitions = [TopicPartition(n, p) for n in names if n in topics for p in topics[n].partitions]
         if not partitions:
             return []
-        self._reporter.topics = sorted({one.topic for one in partitions})
+        self._reporter.topics = sorted({partition.topic for partition in partitions})
         self._control.beat()
         ends = self._offsets(partitions, OffsetSpec.latest())
         self._control.beat()
         begins = self._offsets(partitions, OffsetSpec.earliest())
         self._control.beat()
         latest = str(self._properties.get("auto.offset.reset")) == "latest"
-        found, lag, left = [], 0, self._most
-        committed = self._consumer.committed([ClientPartition(*one) for one in partitions], timeout=ANSWER_SECONDS)
-        for one in committed:
-            if one.error is not None:
-                raise KafkaException(one.error)
-            where = partition_of(one)
+        ranges, lag, left = [], 0, self._most
+        committed = self._consumer.committed(
+            [ClientPartition(*partition) for partition in partitions], timeout=ANSWER_SECONDS
+        )
+        for committed_partition in committed:
+            if committed_partition.error is not None:
+                raise KafkaException(committed_partition.error)
+            where = partition_of(committed_partition)
             # A partition without an offset begins at its first known begin or end; so does a truncated partition.
             first = self._first.setdefault(where, ends[where] if latest else begins[where])
-            begin = max(one.offset if 0 <= one.offset <= ends[where] else first, begins[where])
+            begin = max(
+                committed_partition.offset if 0 <= committed_partition.offset <= ends[where] else first, begins[where]
+            )
             end = min(ends[where], begin + left)
             lag += max(0, ends[where] - begin)
             if end > begin:
-                found.append(WriteRange(topic=one.topic, partition=one.partition, begin=begin, end=end))
+                ranges.append(
+                    WriteRange(
+                        topic=committed_partition.topic, partition=committed_partition.partition, begin=begin, end=end
+                    )
+                )
                 left -= end - begin
         self._lag = lag
-        return found
+        return ranges
 
     def _offsets(self, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
         committed = reads_committed(self._properties)
@@ -143,11 +151,13 @@ class DataSinkCopy:
         done = self._control.last_written
         if done.error:
             raise RunFailure("WRITE_FAILED", f"Spark did not write: {done.error}", retriable=not done.lasting)
-        ends = [ClientPartition(one.topic, one.partition, one.end) for one in ranges]
+        ends = [ClientPartition(written.topic, written.partition, written.end) for written in ranges]
         self._commit(ends)
-        records = sum(one.end - one.begin for one in ranges)
+        records = sum(written.end - written.begin for written in ranges)
         self._lag = max(0, (self._lag or 0) - records)
-        texts = {json_text({"topic": one.topic, "partition": one.partition}): str(one.end) for one in ranges}
+        texts = {
+            json_text({"topic": written.topic, "partition": written.partition}): str(written.end) for written in ranges
+        }
         self._progress.commit(records, 0, texts)
 
     def _commit(self, ends: list[ClientPartition]) -> None:
@@ -163,11 +173,11 @@ class DataSinkCopy:
         """Returns why the group's offsets could not be set, None if they were; a broker that is too slow fails the
         run."""
         self._control.beat()
-        wanted = [ConsumerGroupTopicPartitions(str(self._properties["group.id"]), ends)]
-        for answer in self._admin.alter_consumer_group_offsets(wanted, request_timeout=ANSWER_SECONDS).values():
-            for one in answer.result(ANSWER_SECONDS + 1).topic_partitions or []:
-                if one.error is not None:
-                    return one.error
+        requests = [ConsumerGroupTopicPartitions(str(self._properties["group.id"]), ends)]
+        for answer in self._admin.alter_consumer_group_offsets(requests, request_timeout=ANSWER_SECONDS).values():
+            for topic_partition in answer.result(ANSWER_SECONDS + 1).topic_partitions or []:
+                if topic_partition.error is not None:
+                    return topic_partition.error
         return None
 
     def _message(self) -> Any:

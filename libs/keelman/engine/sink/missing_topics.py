@@ -38,8 +38,8 @@ class MissingTopics:
     def waits_for(self) -> str:
         """Returns one line for people; empty while no topic is missing."""
         if self._subscription.pattern:
-            found = self._subscription.topics
-            return "" if found else f"waits for a topic that matches {self._subscription.pattern}"
+            topics = self._subscription.topics
+            return "" if topics else f"waits for a topic that matches {self._subscription.pattern}"
         if self._positions.assigned and not self._positions:
             self._suspected.update(self._subscription.topics)
         now = self._clock()

@@ -138,8 +138,8 @@ class SinkPipeline:
     def report_written(self, record: WrittenRecord, error: Exception) -> None:
         """Handles a record of an earlier batch that the writer could not write."""
         whence = RecordOrigin(record.place.topic, record.place.partition, record.offset)
-        made = Original(record.key, record.value, record.headers, record.timestamp_ms)
-        self._bad.pass_over(RecordFailure(PUT, error, whence), lambda: made)
+        original_record = Original(record.key, record.value, record.headers, record.timestamp_ms)
+        self._bad.pass_over(RecordFailure(PUT, error, whence), lambda: original_record)
 
     def flush(self) -> None:
         """Returns once all dead letters are in their topic; called before the commit of their batch."""

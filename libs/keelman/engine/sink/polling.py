@@ -72,28 +72,30 @@ class Polling:
     def resume(self) -> None:
         """Fetches again."""
         if self.paused:
-            self._consumer.resume([one for one in self._positions.partitions() if partition_of(one) not in self._held])
+            self._consumer.resume(
+                [partition for partition in self._positions.partitions() if partition_of(partition) not in self._held]
+            )
             self.paused = False
 
     def hold(self, partitions: Collection[TopicPartition]) -> None:
         """Stops reading these partitions until they are released or assigned again."""
-        self._held |= {one for one in partitions if one in self._positions}
+        self._held |= {partition for partition in partitions if partition in self._positions}
         self.hold_again()
-        self._early = [one for one in self._early if not self._is_held(one)]
+        self._early = [message for message in self._early if not self._is_held(message)]
 
     def release(self, partitions: Collection[TopicPartition]) -> None:
         """Reads these partitions again, unless all are paused."""
         freed = self._held & set(partitions)
         self._held -= freed
         if freed and not self.paused:
-            self._consumer.resume([ClientPartition(*one) for one in freed])
+            self._consumer.resume([ClientPartition(*partition) for partition in freed])
 
     def hold_again(self) -> None:
         """Pauses partitions that must not be read now, after the consumer got partitions again or more of them."""
         if self.paused:
             self._consumer.pause(self._positions.partitions())
         elif self._held:
-            self._consumer.pause([ClientPartition(*one) for one in self._held])
+            self._consumer.pause([ClientPartition(*partition) for partition in self._held])
 
     def forget(self) -> None:
         """Forgets partitions that are no longer assigned, with their read records.
@@ -102,7 +104,7 @@ class Polling:
         held, self._held = self._held, set()
         self.drop()
         if held:
-            self._consumer.resume([ClientPartition(*one) for one in held])
+            self._consumer.resume([ClientPartition(*partition) for partition in held])
 
     def drop(self) -> None:
         """Drops records that were read ahead: they are read again, from the consumer's new position."""

@@ -50,35 +50,37 @@ def rows(ranges: Sequence[Range], properties: Mapping[str, str]) -> Iterator[Any
     """Arrow batches of the schema above. Raises KafkaException, TimeoutError when the brokers are silent."""
     consumer = Consumer({**with_token(restored(properties)), "enable.partition.eof": True, "enable.auto.commit": False})
     try:
-        for one in ranges:
-            yield from _range(consumer, one)
+        for stretch in ranges:
+            yield from _range(consumer, stretch)
     finally:
         consumer.close()
 
 
-def _range(consumer: Consumer, one: Range) -> Iterator[Any]:
-    consumer.assign([ClientPartition(one.topic, one.partition, one.begin)])
+def _range(consumer: Consumer, stretch: Range) -> Iterator[Any]:
+    consumer.assign([ClientPartition(stretch.topic, stretch.partition, stretch.begin)])
     heard = time.monotonic()
-    at = one.begin
-    while at < one.end:
-        found = consumer.consume(min(BATCH_RECORDS, one.end - at), 1.0)
-        kept: list[Message] = []
-        for message in found:
+    at = stretch.begin
+    while at < stretch.end:
+        consumed = consumer.consume(min(BATCH_RECORDS, stretch.end - at), 1.0)
+        messages: list[Message] = []
+        for message in consumed:
             error, offset = message.error(), message.offset()
             if error is None:
                 at = offset + 1
-                if offset < one.end:
-                    kept.append(message)
+                if offset < stretch.end:
+                    messages.append(message)
             elif error.code() == KafkaError._PARTITION_EOF:
                 at = max(at, offset)  # behind the last record may be the mark of a transaction
             else:
                 raise KafkaException(error)
-        if found:
+        if consumed:
             heard = time.monotonic()
         elif time.monotonic() - heard > SILENT_SECONDS:
-            raise TimeoutError(f"no records of {one.topic}-{one.partition} from {at} for {SILENT_SECONDS:.0f} s")
-        if kept:
-            yield batch(kept)
+            raise TimeoutError(
+                f"no records of {stretch.topic}-{stretch.partition} from {at} for {SILENT_SECONDS:.0f} s"
+            )
+        if messages:
+            yield batch(messages)
 
 
 def batch(messages: Sequence[Message]) -> Any:

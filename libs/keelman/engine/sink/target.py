@@ -30,11 +30,11 @@ class Target:
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
         """Without `target.cluster.bootstrap.servers` it is the worker's own cluster. Raises ConfigValueError."""
-        given = under(PREFIX, config)
-        self.named = bool(given.get(SERVERS, "").strip())
+        own = under(PREFIX, config)
+        self.named = bool(own.get(SERVERS, "").strip())
         # A client's own key may be given plainly or, as for MirrorMaker's clusters, under `producer.`.
-        plain = {f"{role}{k}": v for role in ROLES for k, v in given.items() if not k.startswith(ROLES)}
-        whole = {**({} if self.named else worker), **plain, **given}
+        plain = {f"{role}{k}": v for role in ROLES for k, v in own.items() if not k.startswith(ROLES)}
+        whole = {**({} if self.named else worker), **plain, **own}
         self.producer: dict[str, str] = merged(whole, config, "producer")
         self.admin: dict[str, Any] = admin_properties(whole, config)
         self.reader: dict[str, str] = merged(whole, {}, "consumer")
@@ -66,13 +66,13 @@ class TargetTopics:
         """Returns the target topic; creates it if it is missing, and extends it as its source has grown. `last` is the
         highest partition to write if partitions stay the same. Raises ConnectError when it cannot be written as
         configured, FewPartitions if it lacks that partition."""
-        found = self._names.get(topic)
-        if found is None:
-            found = self._meet(topic, producer)
-            self._names[topic] = found
+        name = self._names.get(topic)
+        if name is None:
+            name = self._meet(topic, producer)
+            self._names[topic] = name
         if self._same and last >= self._counts[topic]:
-            self._grow(topic, found, producer, last)
-        return found
+            self._grow(topic, name, producer, last)
+        return name
 
     def _meet(self, topic: str, producer: RunProducer) -> str:
         name = target_name(self._config["topic"], topic)
@@ -91,18 +91,18 @@ class TargetTopics:
 
     def _grow(self, topic: str, name: str, producer: RunProducer, last: int) -> None:
         """Extends a topic to its source's number of partitions, once a partition must be written that it lacks."""
-        _, wanted = self._source(topic)
-        there = producer.partitions(name, wanted)
-        if there < wanted:
+        _, count = self._source(topic)
+        there = producer.partitions(name, count)
+        if there < count:
             try:
-                grow_topic(name, wanted, producer.partitions, self._target.admin)
+                grow_topic(name, count, producer.partitions, self._target.admin)
             except TopicRefused as error:
                 raise FewPartitions(
-                    f"partition {last}: topic {name} has {there} partition{'s' * (there != 1)}, {topic} has {wanted}, "
+                    f"partition {last}: topic {name} has {there} partition{'s' * (there != 1)}, {topic} has {count}, "
                     f"and the brokers refuse to add some: {error}. Add them, or set partitions=by-key",
                     there,
                 ) from error
-            there = wanted
+            there = count
         self._counts[topic] = there
 
     def _source(self, topic: str) -> tuple[str, int]:
@@ -113,10 +113,10 @@ class TargetTopics:
             metadata = client.list_topics(topic, ASK_SECONDS)
         finally:
             client.close()
-        found = metadata.topics[topic]
-        if found.error is not None:
-            raise RunFailure("BROKER_LOST", f"topic {topic}: {found.error}")
-        return metadata.cluster_id, len(found.partitions)
+        topic_metadata = metadata.topics[topic]
+        if topic_metadata.error is not None:
+            raise RunFailure("BROKER_LOST", f"topic {topic}: {topic_metadata.error}")
+        return metadata.cluster_id, len(topic_metadata.partitions)
 
 
 async def source_cluster(properties: Mapping[str, str]) -> str:

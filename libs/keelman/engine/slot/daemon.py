@@ -56,12 +56,12 @@ def keep_children() -> None:
     this daemon, even after kill -9. Processes that a slot forks belong to its reaper."""
     if sys.platform != "linux":
         return
-    daemon, kept = os.getpid(), False
+    daemon, keeps = os.getpid(), False
 
     def forked() -> None:
-        nonlocal kept
-        if not kept:
-            kept = True
+        nonlocal keeps
+        if not keeps:
+            keeps = True
             keep(daemon, partial(leave_end, ending.shared_call()))
 
     os.register_at_fork(after_in_child=forked)
@@ -91,10 +91,10 @@ class Uncut:
 
     def read(self, size: int = -1) -> bytes:
         """Like a file's. Raises EOFError."""
-        found: bytes = self._file.read(size)
-        if size and not found:
+        data: bytes = self._file.read(size)
+        if size and not data:
             raise EOFError("Spark has hung up")
-        return found
+        return data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._file, name)

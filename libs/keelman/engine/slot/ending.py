@@ -81,11 +81,11 @@ def end_of(folder: Path, pid: int) -> str:
     """Reads and deletes the reaper's line on how the process ended; returns an empty text if there is none."""
     file = folder / str(pid)
     try:
-        found = file.read_text(encoding="utf-8")
+        text = file.read_text(encoding="utf-8")
         file.unlink()
     except OSError:
         return ""
-    return found
+    return text
 
 
 def calls_under_way() -> str:

@@ -154,9 +154,9 @@ class SlotLease:
         """The seconds since the last standstill of this process."""
         return 0.0 if self._excused else self.clock() - self._awake
 
-    def lose(self, why: str) -> None:
+    def lose(self, reason: str) -> None:
         """Ends the lease for this reason, unless it has ended already."""
-        self._lost = self._lost or why
+        self._lost = self._lost or reason
 
     @property
     def lost(self) -> str:

@@ -52,9 +52,9 @@ class UpdateQueue:
     async def get(self) -> RunUpdate:
         """Takes the next update, copy runs in turn, each one's in order."""
         while True:
-            found = self._take()
-            if found is not None:
-                return found
+            update = self._take()
+            if update is not None:
+                return update
             await self._filled.wait()
 
     def _take(self) -> RunUpdate | None:

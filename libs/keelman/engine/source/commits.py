@@ -126,8 +126,8 @@ class SourceCommits:
         self.open, self._records, self._bytes = False, 0, 0
 
     def _commit(self) -> None:
-        pending = {name: one for name, one in self.pending.items() if name}
-        offsets = [self._record(name, one) for name, one in pending.items()]
+        pending = {name: entry for name, entry in self.pending.items() if name}
+        offsets = [self._record(name, entry) for name, entry in pending.items()]
         self.producer.committed = False
         if self.worker_offsets is not None:
             self.worker_offsets.before_commit(offsets)
@@ -141,18 +141,22 @@ class SourceCommits:
                 if not self._gave_up:  # else the reader would take the given up batch for committed, too
                     contract.COMMITTED.of(self.reader.committed)
 
-    def _record(self, name: str, one: Pending) -> tuple[bytes, bytes | None]:
-        return self.committed.raw_record(one) if isinstance(one, RawOffset) else self.committed.record(*one, name)
+    def _record(self, name: str, pending: Pending) -> tuple[bytes, bytes | None]:
+        return (
+            self.committed.raw_record(pending)
+            if isinstance(pending, RawOffset)
+            else self.committed.record(*pending, name)
+        )
 
     def _settle(self, pending: Mapping[str, Pending]) -> None:
         offsets = {}
-        for name, one in pending.items():
-            if isinstance(one, RawOffset):
-                self.committed.note_raw(one)
-                offsets[name] = _text(parse_value(one.value))
+        for name, entry in pending.items():
+            if isinstance(entry, RawOffset):
+                self.committed.note_raw(entry)
+                offsets[name] = _text(parse_value(entry.value))
             else:
-                self.committed.note(*one)
-                offsets[name] = _text(one[1])
+                self.committed.note(*entry)
+                offsets[name] = _text(entry[1])
         self.progress.commit(self._records, self._bytes, offsets, passed=self.position.committed())
         self.boundary.committed()
         self.pending, self.open, self._records, self._bytes = {}, False, 0, 0

@@ -52,38 +52,38 @@ class SourceConversion(Conversion):
         self._bad.took(len(batch.values.values))
         if batch.failed:
             batch = self._without_failed(batch)
-        made = self._together(batch)
-        if made is None:
-            made = []
+        payloads_together = self._together(batch)
+        if payloads_together is None:
+            payloads_together = []
             for piece in source_pieces(batch):
                 self._bad.beat()
-                found = self._together(piece)
-                made += self._one_by_one(piece) if found is None else found
-        yield from made
+                payloads_of_piece = self._together(piece)
+                payloads_together += self._one_by_one(piece) if payloads_of_piece is None else payloads_of_piece
+        yield from payloads_together
 
     def _without_failed(self, batch: SourceBatch) -> SourceBatch:
         """The batch without the records that its reader could not convert, which are passed over."""
         for n, failed in sorted(batch.failed.items()):
             failure = RecordFailure(failed.stage, failed.error, whence_of(batch, n))
-            self._bad.pass_over(failure, lambda n=n, one=failed: self._failed(batch, n, one))  # type: ignore[misc]
+            self._bad.pass_over(failure, lambda n=n, record=failed: self._failed(batch, n, record))  # type: ignore[misc]
         return chosen(batch, [n for n in range(len(batch.values.values)) if n not in batch.failed])
 
     def _failed(self, batch: SourceBatch, n: int, failed: FailedRecord) -> Original:
-        found = self.original(batch, n)
-        return replace(found, key_format=failed.key_format, value_format=failed.value_format)
+        original = self.original(batch, n)
+        return replace(original, key_format=failed.key_format, value_format=failed.value_format)
 
     def _together(self, batch: SourceBatch) -> list[Sent] | None:
         """All records at once; None where some of them is a bad one, which shows when they are converted one by one."""
         try:
-            made = list(self._whole(batch))
+            entries = list(self._whole(batch))
         except CutShort:
             raise
         except Exception:  # the record at fault will raise it again
             return None
-        return None if any(self._too_large(*one) for one in made) else made
+        return None if any(self._too_large(*entry) for entry in entries) else entries
 
-    def _too_large(self, made: SourceBatch, values: Payloads, keys: Payloads | None) -> bool:
-        return may_be_over(values, keys, made.headers, self._sizes(made.topic).least)
+    def _too_large(self, source_batch: SourceBatch, values: Payloads, keys: Payloads | None) -> bool:
+        return may_be_over(values, keys, source_batch.headers, self._sizes(source_batch.topic).least)
 
     def _whole(self, batch: SourceBatch) -> Iterator[Sent]:
         if not self.plain:
@@ -106,7 +106,7 @@ class SourceConversion(Conversion):
             except RecordFailure as failure:
                 self._bad.pass_over(failure, lambda n=n: self.original(batch, n))  # type: ignore[misc]
         for topic, good in topics.items():
-            made = replace(
+            good_batch = replace(
                 batch,
                 topic=topic,
                 values=Column(good.values),
@@ -116,17 +116,17 @@ class SourceConversion(Conversion):
                 headers=good.headers if any(good.headers) else None,
                 delivered=moved(batch, good.origins),
             )
-            yield made, good.values, good.keys if any(key is not None for key in good.keys) else None
+            yield good_batch, good.values, good.keys if any(key is not None for key in good.keys) else None
 
     def _take(self, batch: SourceBatch, record: Record, n: int, whence: RecordOrigin, topics: dict[str, Rows]) -> None:
         """One record into what goes to its topic. Raises RecordFailure."""
         headers = () if batch.headers is None else batch.headers[n] or ()
         if not self.plain:
             record.headers = self.decode_headers(headers, whence)
-            found = self.transform(record, whence)
-            if found is None:
+            transformed = self.transform(record, whence)
+            if transformed is None:
                 return
-            record, headers = found, self.encode_headers(found.headers, whence)
+            record, headers = transformed, self.encode_headers(transformed.headers, whence)
         key, value = record.key, record.value
         if not (batch.raw and (key is None or isinstance(key, bytes))) and (batch.keys or not self.plain):
             key = self.encode("key", Column([key], record.key_schema), whence, record.topic)
@@ -151,17 +151,17 @@ class SourceConversion(Conversion):
         value = None if column is None else column.values[n]
         if column is None or batch.raw or (value is None and column.schema_of(n) is None):
             return value, "bytes"
-        one = Column([value], column.schema_of(n), utf8=column.utf8).texts()
+        texts = Column([value], column.schema_of(n), utf8=column.utf8).texts()
         try:
-            return self._envelope.from_connect(one)[0], "json"
+            return self._envelope.from_connect(texts)[0], "json"
         except Exception:  # it may be the very reason why it is a dead letter
-            return _any_text(one.values[0]).encode("utf-8", "replace"), "text"
+            return _any_text(texts.values[0]).encode("utf-8", "replace"), "text"
 
 
 def without_steps(config: Mapping[str, str]) -> dict[str, str]:
     """A connector's configuration without its transforms, and with converters that leave payloads as they are."""
-    kept = {key: value for key, value in config.items() if not key.startswith(_STEPS)}
-    return {**kept, "key.converter": _BYTES, "value.converter": _BYTES, "header.converter": _HEADERS}
+    values = {key: value for key, value in config.items() if not key.startswith(_STEPS)}
+    return {**values, "key.converter": _BYTES, "value.converter": _BYTES, "header.converter": _HEADERS}
 
 
 def whence_of(batch: SourceBatch, n: int) -> RecordOrigin:

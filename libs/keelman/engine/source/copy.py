@@ -76,12 +76,12 @@ class SourceCopy:
             self._copy(reader, producer, committed, plan, worker_offsets)
 
     def _open_producer(self) -> RunProducer:
-        given = merged(self._worker, self._config, "producer")
+        merged_config = merged(self._worker, self._config, "producer")
         client_id = f"connector-producer-{self._ticket.connector}-{self._ticket.task}"
         if not self._exactly_once:
-            return AtLeastOnceProducer(producer_options(given, client_id=client_id), self._control)
+            return AtLeastOnceProducer(producer_options(merged_config, client_id=client_id), self._control)
         options = producer_options(
-            given,
+            merged_config,
             client_id=client_id,
             transactional_id=self._ticket.transactional_id,
             transaction_seconds=self._boundary.timeout_seconds,
@@ -98,11 +98,11 @@ class SourceCopy:
         ensure_offset_topic(self._ticket.offset_topic, producer.partitions, admin, self._worker)
         client_id = f"connector-offsets-{self._ticket.connector}-{self._ticket.task}"
         properties = merged(self._worker, {}, "producer")
-        made = WorkerOffsets(
+        worker_offsets = WorkerOffsets(
             self._ticket.worker_offset_topic, properties, self._control, self._ticket.connector, client_id
         )
-        stack.callback(made.close)
-        return made
+        stack.callback(worker_offsets.close)
+        return worker_offsets
 
     def _split(self, producer: RunProducer, committed: CommittedOffsets) -> SplitPlan | None:
         """Splits the task if its backlog is worth it; this run then copies one part."""

@@ -107,9 +107,9 @@ class SourcePipeline:
         except GaveUp:
             self._bad.give_up()
             raise
-        for made, values, _ in converted:
+        for converted_batch, values, _ in converted:
             if values:
-                self._meet(made)
+                self._meet(converted_batch)
         return converted
 
     def send(self, batch: SourceBatch, prepared: list[Sent]) -> tuple[int, int]:
@@ -117,11 +117,11 @@ class SourcePipeline:
         raises."""
         if batch.packed and not prepared:
             self._producer.send_packed(batch)
-            return sum(one.records for one in batch.packed), sum(len(one.data) for one in batch.packed)
+            return sum(packed.records for packed in batch.packed), sum(len(packed.data) for packed in batch.packed)
         records = size = 0
-        for made, values, keys in prepared:
+        for prepared_batch, values, keys in prepared:
             if values:
-                size += self._producer.send(made, values, keys)
+                size += self._producer.send(prepared_batch, values, keys)
             records += len(values)
         if self._dead is not None:
             self._dead.send(self._producer)
@@ -129,7 +129,7 @@ class SourcePipeline:
 
     def _fits(self, batch: SourceBatch) -> bool:
         """Returns whether the topic takes the packed batch unchanged."""
-        return max(len(one.data) for one in batch.packed) <= self._sizes_of(batch.topic).topic
+        return max(len(packed.data) for packed in batch.packed) <= self._sizes_of(batch.topic).topic
 
     def _meet(self, batch: SourceBatch) -> None:
         """Makes sure that the batch's topic exists, with each partition that the batch names."""
@@ -137,7 +137,7 @@ class SourcePipeline:
         self._meet_topic(topic)
         if not self._reader.sets_aside:
             return
-        numbers: Any = [one.partition for one in batch.packed] or batch.partitions or ()
+        numbers: Any = [packed.partition for packed in batch.packed] or batch.partitions or ()
         last: int = -1 if not numbers or None in numbers else max(numbers)
         if last >= self._producer.known_partitions(topic):
             there = self._producer.partitions(topic, last + 1)
@@ -159,16 +159,16 @@ class SourcePipeline:
     def _sizes_of(self, topic: str) -> Sizes:
         """Returns the size limits of a record for a topic. Queries the topic's own limit only if a record that is too
         large may be passed over, or its topic set aside; else the brokers' refusal fails the task all the same."""
-        found = self._sizes.get(topic)
-        if found is None:
-            found = Sizes(self._producer.request_bytes)
+        size = self._sizes.get(topic)
+        if size is None:
+            size = Sizes(self._producer.request_bytes)
             if self._reader.sets_aside and not self._policy.tolerant:
                 self._meet_topic(topic)
                 ask = partial(self._producer.most_message_bytes, topic)
-                found = Sizes(self._producer.request_bytes, ask(), self._producer.codec or 0, ask)
+                size = Sizes(self._producer.request_bytes, ask(), self._producer.codec or 0, ask)
             elif self._policy.tolerant:
                 self._meet_topic(topic)
                 admin = admin_properties(self._worker, self._config)
-                found = record_sizes(topic, admin, self._producer.request_bytes, self._producer.codec or 0)
-            self._sizes[topic] = found
-        return found
+                size = record_sizes(topic, admin, self._producer.request_bytes, self._producer.codec or 0)
+            self._sizes[topic] = size
+        return size

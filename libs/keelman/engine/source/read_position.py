@@ -47,4 +47,4 @@ class ReadPosition:
             return batch.passed
         if self._reader.lag_unit == "bytes":
             return None
-        return sum(one.records for one in batch.packed) or len(batch.values.values)
+        return sum(packed.records for packed in batch.packed) or len(batch.values.values)

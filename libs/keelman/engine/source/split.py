@@ -41,8 +41,8 @@ def plan_offset(parts: int) -> Offset:
 
 def planned_parts(offset: Mapping[str, Any] | None) -> int:
     """Returns the number of parts in a plan, the task's own included; 0 for no plan."""
-    found = None if offset is None else offset.get("parts")
-    return found if isinstance(found, int) and not isinstance(found, bool) and 1 < found <= MAX_SLOTS else 0
+    parts = None if offset is None else offset.get("parts")
+    return parts if isinstance(parts, int) and not isinstance(parts, bool) and 1 < parts <= MAX_SLOTS else 0
 
 
 def part_id(transactional_id: str, part: int) -> str:
@@ -57,10 +57,10 @@ def part_ids(transactional_id: str, parts: int) -> list[str]:
 
 def plans(connector: str, rows: Iterable[tuple[bytes, bytes | None]]) -> dict[int, int]:
     """Returns the plans among a connector's rows of the offset topic: parts by task."""
-    found: dict[int, int] = {}
+    parts_of_tasks: dict[int, int] = {}
     named = ((key, value) for key, value in rows if _PLAN_BYTES in key)  # of thousands of rows only these are parsed
     for partition, offset in CommittedOffsets(connector, named):
         task = partition.get(PLAN)
         if isinstance(task, str) and task.isdigit() and planned_parts(offset):
-            found[int(task)] = planned_parts(offset)
-    return found
+            parts_of_tasks[int(task)] = planned_parts(offset)
+    return parts_of_tasks

@@ -16,13 +16,13 @@ def unpacked(batch: SourceBatch) -> SourceBatch:
     headers: list[Headers] = []
     partitions: list[int | None] = []
     delivered = {}
-    for index, one in enumerate(batch.packed):
-        columns = decode(read_header(one.data), one.data)
+    for index, packed in enumerate(batch.packed):
+        columns = decode(read_header(packed.data), packed.data)
         values += columns.values
         keys += columns.keys
         times += [None if stamp == -1 else stamp for stamp in columns.timestamps_ms]
         headers += map(tuple, columns.headers)
-        partitions += [one.partition] * len(columns.values)
+        partitions += [packed.partition] * len(columns.values)
         if notify := (batch.delivered or {}).get(index):
             delivered[len(values) - 1] = notify
     return replace(

@@ -44,8 +44,8 @@ class WorkerOffsets:
         self._writer.write([(key, None) for key in deleted])
         done = self._writer.flush(TOMBSTONE_SECONDS, self._control.beat)
         if self._failure is not None or not done:
-            why = self._failure or f"no answer in {TOMBSTONE_SECONDS:.0f} s"
-            raise RunFailure("BROKER_LOST", f"offsets were not deleted from the worker's topic {self._topic}: {why}")
+            reason = self._failure or f"no answer in {TOMBSTONE_SECONDS:.0f} s"
+            raise RunFailure("BROKER_LOST", f"offsets were not deleted from the worker's topic {self._topic}: {reason}")
 
     def after_commit(self, offsets: Sequence[OffsetRecord]) -> None:
         """Writes committed offsets; logs a failure once, for the connector's own topic has them."""
@@ -55,8 +55,8 @@ class WorkerOffsets:
         """Waits briefly for the last writes."""
         self._writer.close(CLOSE_SECONDS)
 
-    def _failed(self, why: str) -> None:
-        self._failure = why
+    def _failed(self, reason: str) -> None:
+        self._failure = reason
         if not self._logged:
             self._logged = True
-            self._log.warning("worker_offsets_not_written", error=why, note="the connector's own topic has them")
+            self._log.warning("worker_offsets_not_written", error=reason, note="the connector's own topic has them")

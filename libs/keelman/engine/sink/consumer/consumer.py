@@ -79,26 +79,26 @@ def sink_consumer_properties(
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
         SESSION: round(session * 1000),
     }
-    made = {**CONSUMER_DEFAULTS, **chosen, **consumer_properties(worker, config)}
-    made[POLL] = max(int(made[SESSION]), int(made.get(POLL, POLL_MS)))
-    return made
+    properties = {**CONSUMER_DEFAULTS, **chosen, **consumer_properties(worker, config)}
+    properties[POLL] = max(int(properties[SESSION]), int(properties.get(POLL, POLL_MS)))
+    return properties
 
 
 def own_consumer_properties(
-    worker: Mapping[str, str], config: Mapping[str, str], made: Mapping[str, Any], most: int
+    worker: Mapping[str, str], config: Mapping[str, str], own: Mapping[str, Any], most: int
 ) -> dict[str, str]:
-    """Returns the properties for a Java consumer that reads at most `most` records at a time; `made` are those for the
+    """Returns the properties for a Java consumer that reads at most `most` records at a time; `own` are those for the
     client library. Passes the user's settings on verbatim where our own consumer would use them too."""
-    given = for_java(merged(worker, config, "consumer"), "consumer")
+    merged_properties = for_java(merged(worker, config, "consumer"), "consumer")
     ours = {
-        key: str(made[key]) for key in ("group.id", "group.instance.id", "client.id", "isolation.level", SESSION, POLL)
+        key: str(own[key]) for key in ("group.id", "group.instance.id", "client.id", "isolation.level", SESSION, POLL)
     }
-    assignors = ASSIGNORS.names(ASSIGNMENT, given.get(ASSIGNMENT, OWN_ASSIGNORS))
+    assignors = ASSIGNORS.names(ASSIGNMENT, merged_properties.get(ASSIGNMENT, OWN_ASSIGNORS))
     return {
         **OWN_DEFAULTS,
-        **given,
+        **merged_properties,
         **ours,
-        ASSIGNMENT: ",".join(f"{ASSIGNORS.package}.{one}" for one in assignors),
+        ASSIGNMENT: ",".join(f"{ASSIGNORS.package}.{assignor}" for assignor in assignors),
         "max.poll.records": str(most),
         "auto.offset.reset": "none",
         "enable.auto.commit": "false",
@@ -121,17 +121,17 @@ def library_consumer(properties: Mapping[str, Any], beat: Callable[[], None]) ->
     return (StepwiseConsumer if stepwise else Consumer)(with_token(properties, beat))
 
 
-def passed_over_assignors(worker: Mapping[str, str], config: Mapping[str, str], made: Mapping[str, Any]) -> list[str]:
+def passed_over_assignors(worker: Mapping[str, str], config: Mapping[str, str], own: Mapping[str, Any]) -> list[str]:
     """Returns the user's assignors that the client library's consumer ignores."""
-    text, used = merged(worker, config, "consumer").get(ASSIGNMENT, ""), str(made.get(ASSIGNMENT, "")).split(",")
+    text, used = merged(worker, config, "consumer").get(ASSIGNMENT, ""), str(own.get(ASSIGNMENT, "")).split(",")
     named = ASSIGNORS.names(ASSIGNMENT, text)
-    return [one for one in named if ASSIGNORS.legal[one] not in used or one == "StickyAssignor"]
+    return [assignor for assignor in named if ASSIGNORS.legal[assignor] not in used or assignor == "StickyAssignor"]
 
 
 def _check_waits(worker: Mapping[str, str], config: Mapping[str, str], zombie_seconds: float) -> None:
-    given, least = merged(worker, config, "consumer"), round(zombie_seconds * 1000)
+    merged_config, least = merged(worker, config, "consumer"), round(zombie_seconds * 1000)
     for key in (SESSION, POLL):
-        text = given.get(key, "").strip()
+        text = merged_config.get(key, "").strip()
         if text.isdigit() and int(text) < least:
             whose = f"consumer.override.{key}" if f"consumer.override.{key}" in config else f"consumer.{key}"
             raise ConfigValueError(
@@ -167,8 +167,8 @@ def metadata_age_seconds(worker: Mapping[str, str], config: Mapping[str, str]) -
 def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> dict[str, str]:
     """Returns the properties of a topic watch, named as in Java: the connection to the sink's source cluster, and the
     maximum age of metadata."""
-    given = merged(worker, config, "consumer")
-    return {k: v for k, v in given.items() if k.startswith(CONNECTION) or k == AGE}
+    merged_config = merged(worker, config, "consumer")
+    return {k: v for k, v in merged_config.items() if k.startswith(CONNECTION) or k == AGE}
 
 
 def close_soon(consumer: Consumer) -> None:

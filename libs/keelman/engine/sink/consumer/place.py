@@ -53,11 +53,11 @@ class ConsumerPlace:
         self._refused_at = None
         if self._looked:
             return False
-        mine, wanted = _places(assigned), _wanted(consumer, subscription)
+        mine, expected = _places(assigned), _wanted(consumer, subscription)
         self._looked = True
-        if mine == wanted or not outdated(mine, wanted, self._dealt()):
+        if mine == expected or not outdated(mine, expected, self._dealt()):
             return False
-        _log.info("sink_place_given_up", group=self._group, assigned=len(mine), wanted=len(wanted))
+        _log.info("sink_place_given_up", group=self._group, assigned=len(mine), wanted=len(expected))
         self._leave()
         consumer.assign([])
         return True
@@ -86,23 +86,25 @@ class ConsumerPlace:
 
     def _dealt(self) -> set[TopicPartition] | None:
         """Returns all partitions of the group's members; None while the group deals again in any case."""
-        asked = AdminClient(with_token(client_settings(self._properties, "admin")))
-        group = asked.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
+        admin = AdminClient(with_token(client_settings(self._properties, "admin")))
+        group = admin.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
         if group.state != ConsumerGroupState.STABLE:
             return None
         return {place for member in group.members for place in _places(member.assignment.topic_partitions)}
 
 
-def outdated(mine: set[TopicPartition], wanted: set[TopicPartition], dealt: set[TopicPartition] | None) -> bool:
+def outdated(
+    mine: set[TopicPartition], topic_partitions: set[TopicPartition], dealt: set[TopicPartition] | None
+) -> bool:
     """Returns whether a member has unwanted partitions, or wants partitions that no member has."""
-    return dealt is not None and bool(mine - wanted or wanted - dealt)
+    return dealt is not None and bool(mine - topic_partitions or topic_partitions - dealt)
 
 
 def _wanted(consumer: Consumer, subscription: Subscription) -> set[TopicPartition]:
-    known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
-    names = [name for name in subscription.names(known) if name in known]
-    return {TopicPartition(name, number) for name in names for number in known[name].partitions}
+    topics = consumer.list_topics(timeout=ANSWER_SECONDS).topics
+    names = [name for name in subscription.names(topics) if name in topics]
+    return {TopicPartition(name, number) for name in names for number in topics[name].partitions}
 
 
 def _places(partitions: Iterable[ClientPartition]) -> set[TopicPartition]:
-    return {partition_of(one) for one in partitions}
+    return {partition_of(partition) for partition in partitions}

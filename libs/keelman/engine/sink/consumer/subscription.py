@@ -75,12 +75,12 @@ class Subscription:
             return
         self._look_at, worked = begun + REFRESH_SECONDS[0], time.thread_time()
         told = self.look() or self._listed(consumer)
-        found = self.names(told.names)
+        names = self.names(told.names)
         self._look_at = begun + self._pause(time.thread_time() - worked + told.worked)
-        if found != self._topics:
-            self._topics = found
-            if found:
-                consumer.subscribe(found, **self._callbacks)
+        if names != self._topics:
+            self._topics = names
+            if names:
+                consumer.subscribe(names, **self._callbacks)
 
     @staticmethod
     def _listed(consumer: Consumer) -> TopicNames:
@@ -96,11 +96,11 @@ class Subscription:
         least, most = REFRESH_SECONDS
         return min(max(least, worked / SHARE), most)
 
-    def names(self, known: Iterable[str]) -> list[str]:
+    def names(self, topics: Iterable[str]) -> list[str]:
         """Returns the topics to read; for a pattern those of all existing topics that match."""
         if self._pattern is None:
             return self._topics
-        return sorted(name for name in known if self._pattern.matches(name) and not name.startswith("__"))
+        return sorted(name for name in topics if self._pattern.matches(name) and not name.startswith("__"))
 
     def complete(self, consumer: Consumer) -> bool:
         """Returns whether the subscription can gain no topic: all are named, and all exist. Queries the brokers; False
@@ -108,7 +108,7 @@ class Subscription:
         if self._pattern is not None:
             return False
         try:
-            known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
+            topics = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         except KafkaException:
             return False
-        return all(name in known and known[name].partitions for name in self._topics)
+        return all(name in topics and topics[name].partitions for name in self._topics)

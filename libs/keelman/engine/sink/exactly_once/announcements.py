@@ -76,7 +76,7 @@ class Announcement:
 
 def parse_announcements(lines: bytes) -> Sequence[Announcement]:
     """All whole ones; a process that was killed may have left half of the last one."""
-    found = []
+    announcements = []
     for line in lines.splitlines():
         text, _, check = line.rpartition(b" ")
         try:
@@ -84,10 +84,10 @@ def parse_announcements(lines: bytes) -> Sequence[Announcement]:
                 continue
             *numbers, samples = text.split(b" ")
             begin, length, first, last = map(int, numbers)
-            found.append(Announcement(begin, length, first, last, base64.b64decode(samples, validate=True)))
+            announcements.append(Announcement(begin, length, first, last, base64.b64decode(samples, validate=True)))
         except (ValueError, binascii.Error):
             continue
-    return found
+    return announcements
 
 
 def _first_boundary(begin: int) -> int:

@@ -64,7 +64,7 @@ class Claims:
         """Takes the claims back, so that the next task need not fence this one."""
         held, self._held = self._held, None
         if held is not None and held.offsets:
-            self._commit([claim_record(held.reader, one, self._me, holds=False) for one in held.offsets])
+            self._commit([claim_record(held.reader, offset, self._me, holds=False) for offset in held.offsets])
 
     def kept(self, news: Mapping[TopicPartition, KeptOffset]) -> list[OffsetRecord]:
         """Returns the records that keep these offsets. Raises RunFailure for partitions that the task has not taken
@@ -72,18 +72,22 @@ class Claims:
         held = self._held
         if news and (held is None or not news.keys() <= held.offsets.keys()):
             raise RunFailure("FENCED", "offsets of partitions that the task does not have would be stored")
-        return [] if held is None else [offset_record(held.reader, where, one) for where, one in news.items()]
+        return (
+            []
+            if held is None
+            else [offset_record(held.reader, where, kept_offset) for where, kept_offset in news.items()]
+        )
 
     def _records(self, rows: KeptRows, assignment: Assignment) -> list[OffsetRecord]:
-        found = adoptions(rows, assignment)
-        if found:
-            _log.info("old_kept_offsets_adopted", partitions=len(found) // 2)
-        return [*claims(rows, assignment.reader, self._me, assignment.offsets.keys()), *found]
+        adopted = adoptions(rows, assignment)
+        if adopted:
+            _log.info("old_kept_offsets_adopted", partitions=len(adopted) // 2)
+        return [*claims(rows, assignment.reader, self._me, assignment.offsets.keys()), *adopted]
 
 
 def rivals(rows: KeptRows, me: str, partitions: Collection[TopicPartition]) -> set[str]:
     """Returns the other transactional ids that claim any of these partitions."""
-    return {one for partition in partitions for one in rows.claims.get(partition, ()) if one != me}
+    return {holder for partition in partitions for holder in rows.claims.get(partition, ()) if holder != me}
 
 
 def claims(rows: KeptRows, reader: SinkReader, me: str, partitions: Collection[TopicPartition]) -> list[OffsetRecord]:
@@ -93,19 +97,19 @@ def claims(rows: KeptRows, reader: SinkReader, me: str, partitions: Collection[T
         there = rows.claims.get(partition, {})
         if there.keys() == {me}:
             continue
-        records += [claim_record(reader, partition, one, holds=False) for one in there if one != me]
+        records += [claim_record(reader, partition, holder, holds=False) for holder in there if holder != me]
         records.append(claim_record(reader, partition, me, holds=True))
     return records
 
 
 def overtaken(rows: KeptRows, me: str, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
     """Returns the partitions that another task has claimed later, or whose claim another task has taken back."""
-    found = set()
+    lost = set()
     for partition in partitions:
         there = rows.claims.get(partition, {})
         if me not in there or max(there.values()) > there[me]:
-            found.add(partition)
-    return found
+            lost.add(partition)
+    return lost
 
 
 def adoptions(rows: KeptRows, assignment: Assignment) -> list[OffsetRecord]:

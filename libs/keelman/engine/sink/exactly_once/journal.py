@@ -127,14 +127,14 @@ def _write_whole(descriptor: int, data: bytes) -> None:
         written += os.write(descriptor, data[written:])
 
 
-def json_of(kept: KeptOffset) -> dict[str, Any]:
+def json_of(kept_offset: KeptOffset) -> dict[str, Any]:
     """Returns a kept offset as JSON."""
-    made: dict[str, Any] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
-    if kept.topic_id:
-        made["topic_id"] = kept.topic_id
-    if kept.leader_epoch >= 0:
-        made["leader_epoch"] = kept.leader_epoch
-    return made
+    fields: dict[str, Any] = {"offset": kept_offset.offset, "mirrored": list(kept_offset.mirrored)}
+    if kept_offset.topic_id:
+        fields["topic_id"] = kept_offset.topic_id
+    if kept_offset.leader_epoch >= 0:
+        fields["leader_epoch"] = kept_offset.leader_epoch
+    return fields
 
 
 def kept_of(tree: Mapping[str, Any]) -> KeptOffset:
@@ -151,11 +151,11 @@ def encode(entry: Entry) -> bytes:
         "inode": entry.inode,
         "mark": entry.mark,
         "modified": entry.modified,
-        "connectors": {one: _by_topic(kept, json_of) for one, kept in entry.offsets.items()},
-        "shown": {one: _by_topic(shown, lambda offset: offset) for one, shown in entry.shown.items()},
+        "connectors": {owner: _by_topic(offsets, json_of) for owner, offsets in entry.offsets.items()},
+        "shown": {owner: _by_topic(shown, lambda offset: offset) for owner, shown in entry.shown.items()},
     }
     body = json.dumps(tree, separators=(",", ":")).encode()
-    return b"%08x\n%s\n" % (zlib.crc32(body), body) + b"".join(one.line() for one in entry.announced)
+    return b"%08x\n%s\n" % (zlib.crc32(body), body) + b"".join(announcement.line() for announcement in entry.announced)
 
 
 def decode(raw: bytes) -> Entry:
@@ -167,22 +167,22 @@ def decode(raw: bytes) -> Entry:
     tree = json.loads(body)
     if tree["version"] != VERSION:
         raise ValueError(f"version {tree['version']} is not known, only {VERSION}")
-    offsets = {one: _by_partition(topics, kept_of) for one, topics in tree["connectors"].items()}
-    shown = {one: _by_partition(topics, lambda offset: offset) for one, topics in tree.get("shown", {}).items()}
+    offsets = {owner: _by_partition(topics, kept_of) for owner, topics in tree["connectors"].items()}
+    shown = {owner: _by_partition(topics, lambda offset: offset) for owner, topics in tree.get("shown", {}).items()}
     mark, modified, writes = tree.get("mark", ""), tree.get("modified", 0), parse_announcements(announced)
     return Entry(tree["length"], tree["clean"], tree["inode"], offsets, mark, modified, writes, shown)
 
 
-def _by_topic(values: Mapping[TopicPartition, V], made: Callable[[V], Any]) -> dict[str, dict[str, Any]]:
+def _by_topic(values: Mapping[TopicPartition, V], encode_value: Callable[[V], Any]) -> dict[str, dict[str, Any]]:
     topics: dict[str, dict[str, Any]] = {}
     for (topic, partition), value in values.items():
-        topics.setdefault(topic, {})[str(partition)] = made(value)
+        topics.setdefault(topic, {})[str(partition)] = encode_value(value)
     return topics
 
 
-def _by_partition(topics: Mapping[str, Mapping[str, Any]], made: Callable[[Any], V]) -> dict[TopicPartition, V]:
+def _by_partition(topics: Mapping[str, Mapping[str, Any]], decode_value: Callable[[Any], V]) -> dict[TopicPartition, V]:
     return {
-        TopicPartition(topic, int(partition)): made(value)
+        TopicPartition(topic, int(partition)): decode_value(value)
         for topic, partitions in topics.items()
         for partition, value in partitions.items()
     }

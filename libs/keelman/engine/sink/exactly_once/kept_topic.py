@@ -86,9 +86,9 @@ class KeptTopic:
         return decode(self._records, reader)
 
 
-def offset_record(reader: SinkReader, partition: TopicPartition, kept: KeptOffset) -> OffsetRecord:
+def offset_record(reader: SinkReader, partition: TopicPartition, kept_offset: KeptOffset) -> OffsetRecord:
     """Returns the record that keeps an offset."""
-    return _key(reader, partition), _json(json_of(kept))
+    return _key(reader, partition), _json(json_of(kept_offset))
 
 
 def claim_record(reader: SinkReader, partition: TopicPartition, claimed_by: str, *, holds: bool) -> OffsetRecord:

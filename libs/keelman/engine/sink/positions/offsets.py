@@ -53,7 +53,7 @@ class Start:
     """The number of copied records that are gone from the log's end."""
 
 
-def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
+def start_of(kept_offset: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     """Decides for one partition.
 
     The kept offset counts, since it moved together with the data, except where
@@ -64,18 +64,18 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
       missing offset proves nothing, for brokers forget a group's offsets in time (offsets.retention.minutes);
     - the log has lost its end: the sink continues where the records it has read and the present log diverge.
     """
-    if kept is None:
+    if kept_offset is None:
         return Start(None) if group.offset is None else _in_log(group.offset, log.epoch_end)
-    moved = group.shown is not None and group.shown != kept.offset and group.shown not in kept.mirrored
-    if _another_topic(kept, log):
-        reason = f"kept offset {kept.offset} is of a topic that was deleted; another one of its name was created"
+    moved = group.shown is not None and group.shown != kept_offset.offset and group.shown not in kept_offset.mirrored
+    if _another_topic(kept_offset, log):
+        reason = f"kept offset {kept_offset.offset} is of a topic that was deleted; another one of its name was created"
         its_own = moved and group.offset is not None and (log.end is None or group.offset <= log.end)
         return Start(group.offset if its_own else None, reason, from_beginning=not its_own)
     if moved:
         shown = "none" if group.offset is None else str(group.offset)
-        return Start(group.offset, f"the group's offset was moved to {shown} from {kept.offset}: the group wins")
+        return Start(group.offset, f"the group's offset was moved to {shown} from {kept_offset.offset}: the group wins")
     # A new leader may for a moment report an end, its high watermark, that lies before records already read.
-    return _in_log(kept.offset, log.end if log.epoch_end is None else log.epoch_end)
+    return _in_log(kept_offset.offset, log.end if log.epoch_end is None else log.epoch_end)
 
 
 def _in_log(copied_to: int, end: int | None) -> Start:
@@ -90,10 +90,12 @@ def _in_log(copied_to: int, end: int | None) -> Start:
     )
 
 
-def _another_topic(kept: KeptOffset, log: Log) -> bool:
-    if kept.topic_id and log.topic_id:
-        return kept.topic_id != log.topic_id
-    return log.end is not None and kept.offset > log.end  # without ids: the sign that was used before ids existed
+def _another_topic(kept_offset: KeptOffset, log: Log) -> bool:
+    if kept_offset.topic_id and log.topic_id:
+        return kept_offset.topic_id != log.topic_id
+    return (
+        log.end is not None and kept_offset.offset > log.end
+    )  # without ids: the sign that was used before ids existed
 
 
 def is_ours(old: KeptOffset, shown: int | None, *, shared: bool) -> bool:
@@ -113,16 +115,16 @@ def altered_note(altered_ms: int) -> str:
 
 def altered_ms(note: str | None) -> int:
     """Returns the time when a committed offset was set through REST; 0 for any other offset."""
-    found = _NOTE.match(note or "")
-    return 0 if found is None else int(found[1])
+    match = _NOTE.match(note or "")
+    return 0 if match is None else int(match[1])
 
 
 class Mirror:
     """The offsets that the group may show for one partition: the last acknowledged offset, and any sent since."""
 
-    def __init__(self, known: int | None) -> None:
-        """`known` is the group's offset at the assignment."""
-        self.candidates: tuple[int | None, ...] = (known,)
+    def __init__(self, group_offset: int | None) -> None:
+        """`group_offset` is the group's offset at the assignment."""
+        self.candidates: tuple[int | None, ...] = (group_offset,)
 
     def sent(self, offset: int) -> None:
         """Notes that a commit of this offset was sent."""

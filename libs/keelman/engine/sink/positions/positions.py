@@ -58,8 +58,8 @@ class Positions:
         self.assignments += 1
         self._allowed = None
         self.overdue = False
-        for one in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
-            one.clear()
+        for table in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
+            table.clear()
 
     def drop(self, partitions: Collection[TopicPartition]) -> None:
         """Forgets these partitions: they are revoked; others stay."""
@@ -67,8 +67,8 @@ class Positions:
         if self._allowed is not None:
             self._allowed = {where: at for where, at in self._allowed.items() if where not in partitions}
         for where in partitions:
-            for one in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
-                one.pop(where, None)
+            for table in (self._next, self._mirrors, self._topic_ids, self._epochs, self._taken):
+                table.pop(where, None)
 
     def begin(
         self,
@@ -92,7 +92,7 @@ class Positions:
             return messages.last_of_each()
         if len(self._mirrors) == 1:
             return {(messages[-1].topic(), messages[-1].partition()): messages[-1]}
-        topics = {one.topic for one in self._mirrors}
+        topics = {mirror.topic for mirror in self._mirrors}
         if len(topics) == 1:
             (topic,) = topics
             return {
@@ -184,8 +184,8 @@ class Positions:
 
     def texts(self) -> dict[str, str]:
         """Returns the offsets as texts for people."""
-        found = self._committable()
-        return {json_text({"topic": p.topic, "partition": p.partition}): str(o) for p, o in found.items()}
+        committable = self._committable()
+        return {json_text({"topic": p.topic, "partition": p.partition}): str(o) for p, o in committable.items()}
 
     def partitions(self) -> list[ClientPartition]:
         """Returns all assigned partitions, for the client."""
@@ -214,13 +214,15 @@ class Positions:
     def answered(self, error: KafkaError | None, partitions: list[ClientPartition]) -> None:
         """Handles the client's answer to a commit to the group."""
         self.in_flight = max(0, self.in_flight - 1)
-        for one in partitions:
-            problem = error or one.error
+        for partition in partitions:
+            problem = error or partition.error
             if problem is not None:
                 self.overdue |= judge_kafka(problem)[1]
-                _log.warning("group_commit_failed", topic=one.topic, partition=one.partition, error=str(problem))
-            elif (mirror := self._mirrors.get(partition_of(one))) is not None:
-                mirror.acknowledged(one.offset)
+                _log.warning(
+                    "group_commit_failed", topic=partition.topic, partition=partition.partition, error=str(problem)
+                )
+            elif (mirror := self._mirrors.get(partition_of(partition))) is not None:
+                mirror.acknowledged(partition.offset)
 
     @property
     def mirrored(self) -> bool:
@@ -233,10 +235,10 @@ class Positions:
             return None
         lag = 0
         for partition in self._mirrors:
-            known = _known_ends(consumer, partition)
-            if known is None:
+            known_ends = _known_ends(consumer, partition)
+            if known_ends is None:
                 return None
-            low, end = known
+            low, end = known_ends
             lag += max(0, end - self._next.get(partition, max(0, low)))
         return lag
 
@@ -245,8 +247,8 @@ class Positions:
         if not self.assigned:
             return None
         for partition in self._mirrors:
-            known = _known_ends(consumer, partition)
-            if known is None or self._next.get(partition) != known[1]:
+            known_ends = _known_ends(consumer, partition)
+            if known_ends is None or self._next.get(partition) != known_ends[1]:
                 return None
         return dict(self._next)
 
@@ -258,7 +260,7 @@ def _epoch(message: Message) -> int:
 
 def _known_ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int] | None:
     """Returns the first offset and the end as of the last fetch."""
-    known: tuple[int, int] | None = consumer.get_watermark_offsets(
+    watermarks: tuple[int, int] | None = consumer.get_watermark_offsets(
         ClientPartition(partition.topic, partition.partition), cached=True
     )
-    return None if known is None or known[1] < 0 else known
+    return None if watermarks is None or watermarks[1] < 0 else watermarks

@@ -50,8 +50,8 @@ class Reset:
         self._policy = str(properties[RESET])
         properties[RESET] = "error"
 
-    def offset(self, where: str, why: str) -> int:
+    def offset(self, where: str, reason: str) -> int:
         """Returns the client library's number for beginning or end. Raises RunFailure if the policy is neither."""
         if self._policy == "error":
-            raise RunFailure("TASK_FAILED", f"partition {where}: {why}, and {RESET} is none", retriable=False)
+            raise RunFailure("TASK_FAILED", f"partition {where}: {reason}, and {RESET} is none", retriable=False)
         return int(OFFSET_END if self._policy == "latest" else OFFSET_BEGINNING)

@@ -67,12 +67,12 @@ class SourceTopics:
 
     def go_on(self, ids: Mapping[str, str]) -> None:
         """Continues with these topics, and keeps the known ids of those that were read before."""
-        self._ids = {topic: self._ids.get(topic) or one for topic, one in ids.items()}
+        self._ids = {topic: self._ids.get(topic) or former for topic, former in ids.items()}
 
     @property
     def known(self) -> Mapping[str, str]:
         """The known ids of the topics that are read."""
-        return {topic: one for topic, one in self._ids.items() if one}
+        return {topic: identifier for topic, identifier in self._ids.items() if identifier}
 
     def taken(self) -> None:
         """Notes that records were read."""
@@ -88,11 +88,11 @@ class SourceTopics:
         if answer is None:
             self._ids = {}
             return ""
-        for topic, known in self._ids.items():
+        for topic, former in self._ids.items():
             now = answer.get(topic, "")
-            if now and known and now != known:
+            if now and former and now != former:
                 self._changed = f"topic {topic} was deleted and created again (its id is {now})"
-            self._ids[topic] = now or known
+            self._ids[topic] = now or former
         if not self._changed and all(answer.get(topic) for topic in self._ids):
             self.doubtful = False
         return self._changed
@@ -115,7 +115,9 @@ class SourceTopics:
         reports an error: it may not lead any more."""
         if not epochs:
             return {}
-        return self._asked(self._ends({(one.topic, one.partition): epoch for one, epoch in epochs.items()}))
+        return self._asked(
+            self._ends({(partition.topic, partition.partition): epoch for partition, epoch in epochs.items()})
+        )
 
     def all_names(self) -> TopicNames | None:
         """Returns the names of all topics, over a separate connection as `bounds`; None if no broker answers soon."""
@@ -154,11 +156,11 @@ class SourceTopics:
     async def _absent(self, topics: set[str]) -> set[str] | None:
         try:
             async with asyncio.timeout(TOPICS_SECONDS):
-                known = await self._ask_ids(topics, [])
+                ids = await self._ask_ids(topics, [])
         except (KeelmanError, TimeoutError):
             await self._close_client()
             return None
-        return set() if known is None else topics - known.keys()
+        return set() if ids is None else topics - ids.keys()
 
     async def _all_names(self) -> TopicNames | None:
         try:
@@ -173,15 +175,15 @@ class SourceTopics:
         try:
             async with asyncio.timeout(TOPICS_SECONDS):
                 client = await self._open()
-                known = await metadata_of(client, {one.topic for one in partitions})
-                found = await log_bounds(
-                    client, [(*one,) for one in partitions], known.topics, isolation=self._isolation
+                metadata = await metadata_of(client, {partition.topic for partition in partitions})
+                bounds_of = await log_bounds(
+                    client, [(*partition,) for partition in partitions], metadata.topics, isolation=self._isolation
                 )
         except (ClientError, KeelmanError, OSError, TimeoutError) as error:
             _log.info("partition_bounds_not_told", error=repr(error))
             await self._close_client()
             return {}
-        return {TopicPartition(*one): bounds for one, bounds in found.items()}
+        return {TopicPartition(*partition): bounds for partition, bounds in bounds_of.items()}
 
     async def _close_client(self) -> None:
         self._client = None
@@ -191,7 +193,9 @@ class SourceTopics:
         client = await self._open()
         nodes = sorted(broker.nodeId for broker in client.cluster.brokers())
         answer = await self._ask_ids(topics, nodes[:1]) or {}
-        if len(nodes) > 1 and any(answer.get(topic, known) != known for topic, known in expected.items()):
+        if len(nodes) > 1 and any(
+            answer.get(topic, identifier) != identifier for topic, identifier in expected.items()
+        ):
             again = await self._ask_ids(topics, nodes[1:]) or {}
             if again != answer:
                 raise Unavailable(f"brokers report different ids of topics {', '.join(sorted(topics))}")
@@ -205,7 +209,7 @@ class SourceTopics:
             return None
         except (ClientError, OSError) as error:
             raise Unavailable(f"no broker answers about topics: {error!r}") from None
-        return {name: one.id for name, one in answer.topics.items() if one.id}
+        return {name: metadata.id for name, metadata in answer.topics.items() if metadata.id}
 
     async def _ends(self, epochs: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
         try:
@@ -215,6 +219,6 @@ class SourceTopics:
             return {}
         for (topic, number), end in answer.items():
             if end.code:
-                why = f"{name_of(end.code)} where epoch {epochs[topic, number]} ends"
-                raise Unavailable(f"partition {number} of topic {topic}: {why}")
+                reason = f"{name_of(end.code)} where epoch {epochs[topic, number]} ends"
+                raise Unavailable(f"partition {number} of topic {topic}: {reason}")
         return {TopicPartition(*where): end.offset for where, end in answer.items() if end.offset >= 0}

@@ -65,27 +65,31 @@ class Beginnings:
         groups = self._shown(consumer, partitions)
         if not groups:
             return []
-        kept: Mapping[TopicPartition, KeptOffset] = {}
+        kept_offsets: Mapping[TopicPartition, KeptOffset] = {}
         ids: Mapping[str, str] = {}
         if writer.keeps_offsets:
-            kept = self._taken_over(consumer, writer, groups)
-            expected = {where.topic: kept[where].topic_id for where in groups if where in kept and kept[where].topic_id}
+            kept_offsets = self._taken_over(consumer, writer, groups)
+            expected = {
+                where.topic: kept_offsets[where].topic_id
+                for where in groups
+                if where in kept_offsets and kept_offsets[where].topic_id
+            }
             ids = self._topics.ids({where.topic for where in groups}, expected)
-        epochs = {where: kept.get(where, group).leader_epoch for where, group in groups.items()}
+        epochs = {where: kept_offsets.get(where, group).leader_epoch for where, group in groups.items()}
         ends = self._topics.epoch_ends({where: epoch for where, epoch in epochs.items() if epoch > NO_EPOCH})
-        found = []
+        begun = []
         bounds = self._topics.bounds(groups) if self._reads else {}  # else no fetch is under way yet
         self._reads = True
-        parked = self._parked_at([w for w, group in groups.items() if w not in kept and group.shown is None])
+        parked = self._parked_at([w for w, group in groups.items() if w not in kept_offsets and group.shown is None])
         for where, group in groups.items():
             topic_id = ids.get(where.topic, "")
             end = None
             if where in bounds:
                 end = bounds[where][1]
-            elif where in kept:
+            elif where in kept_offsets:
                 client = ClientPartition(where.topic, where.partition)
                 end = consumer.get_watermark_offsets(client, timeout=ANSWER_SECONDS)[1]
-            start = parked.get(where) or start_of(kept.get(where), group, Log(end, topic_id, ends.get(where)))
+            start = parked.get(where) or start_of(kept_offsets.get(where), group, Log(end, topic_id, ends.get(where)))
             if start.reason:
                 _log.warning(
                     "source_log_truncated" if start.truncated else "kept_offset_not_used",
@@ -93,20 +97,20 @@ class Beginnings:
                     start=start.offset,
                     why=start.reason,
                 )
-            stands = start.offset == kept.get(where, group).offset
-            found.append(Begun(where, group, start, topic_id, epochs[where] if stands else NO_EPOCH, bounds.get(where)))
-        return found
+            stands = start.offset == kept_offsets.get(where, group).offset
+            begun.append(Begun(where, group, start, topic_id, epochs[where] if stands else NO_EPOCH, bounds.get(where)))
+        return begun
 
     def _parked_at(self, forgotten: Collection[TopicPartition]) -> dict[TopicPartition, Start]:
         """Returns starts for partitions without a group offset: the parked positions, in topics with the same ids as
         then."""
-        at, known = self._parked.positions, self._parked.ids
-        lost = [where for where in forgotten if where in at and where.topic in known]
-        ids = self._topics.ids({where.topic for where in lost}, known) if lost else {}
-        found = {where: Start(at[where]) for where in lost if ids.get(where.topic) == known[where.topic]}
-        for where, start in found.items():
+        at, known_ids = self._parked.positions, self._parked.ids
+        lost = [where for where in forgotten if where in at and where.topic in known_ids]
+        ids = self._topics.ids({where.topic for where in lost}, known_ids) if lost else {}
+        starts = {where: Start(at[where]) for where in lost if ids.get(where.topic) == known_ids[where.topic]}
+        for where, start in starts.items():
             _log.warning("group_offset_forgotten", group=self._group, partition=str(where), goes_on=start.offset)
-        return found
+        return starts
 
     def found(self, consumer: Consumer, where: TopicPartition, leader_epoch: int) -> Found:
         """Returns the present state of a log. Raises KafkaException, and Unavailable if its leader does not answer."""
@@ -117,16 +121,16 @@ class Beginnings:
 
     def _shown(self, consumer: Consumer, partitions: list[ClientPartition]) -> dict[TopicPartition, GroupOffset]:
         committed = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
-        for one in committed:
-            if one.error is not None:
-                raise KafkaException(one.error)
+        for committed_partition in committed:
+            if committed_partition.error is not None:
+                raise KafkaException(committed_partition.error)
         return {
-            partition_of(one): GroupOffset(
-                one.offset if one.offset >= 0 else None,
-                altered_ms(one.metadata),
-                NO_EPOCH if one.leader_epoch is None else one.leader_epoch,
+            partition_of(partition): GroupOffset(
+                partition.offset if partition.offset >= 0 else None,
+                altered_ms(partition.metadata),
+                NO_EPOCH if partition.leader_epoch is None else partition.leader_epoch,
             )
-            for one in committed
+            for partition in committed
         }
 
     def _taken_over(
