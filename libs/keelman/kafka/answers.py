@@ -59,7 +59,7 @@ class Answer(asyncio.Future[Any]):
     def remove_done_callback(self, function: _Heard, /) -> int:
         """Unregisters a function; returns how many times it was registered."""
         before = len(self._heard)
-        self._heard = [one for one in self._heard if one[0] != function]
+        self._heard = [entry for entry in self._heard if entry[0] != function]
         return before - len(self._heard) + super().remove_done_callback(function)
 
     def set_result(self, result: Any, /) -> None:
@@ -99,13 +99,13 @@ class Occasion:
     def happen(self, *, at_once: bool = False) -> None:
         """Wakes the waiters in the next turn, or at once if the loop itself calls this."""
         waiting, self._waiting = self._waiting, []
-        for one in waiting:
-            if one.done():
+        for waiter in waiting:
+            if waiter.done():
                 continue
             if at_once:
-                one.come(None)
+                waiter.come(None)
             else:
-                one.set_result(None)
+                waiter.set_result(None)
 
 
 class AnswerProtocol(asyncio.BufferedProtocol):
@@ -180,15 +180,17 @@ class AnswerProtocol(asyncio.BufferedProtocol):
         number, request, waiting = connection._requests[0]
         try:
             data = BytesIO(frame)
-            found = request.parse_response_header(data).correlation_id
-            if found == number:
+            correlation_id = request.parse_response_header(data).correlation_id
+            if correlation_id == number:
                 answer = None if waiting.done() else request.RESPONSE_TYPE.decode(data)
         except Exception as error:
             connection.close(CloseReason.CONNECTION_BROKEN, error)
             return
-        if found != number:
+        if correlation_id != number:
             if not waiting.done():
-                waiting.set_exception(CorrelationIdError(f"correlation ids do not match: sent {number}, came {found}"))
+                waiting.set_exception(
+                    CorrelationIdError(f"correlation ids do not match: sent {number}, came {correlation_id}")
+                )
             connection.close(CloseReason.OUT_OF_SYNC)
             return
         connection._last_action = time.monotonic()

@@ -73,7 +73,7 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         end = loop.time() + (0 if self._tokens.any else self._tokens.patience)
         while True:
             try:
-                found = await in_thread(self._tokens.current)[1]
+                token = await in_thread(self._tokens.current)[1]
                 break
             except Unauthenticated as error:
                 raise TokenRefused(error.message) from None
@@ -81,8 +81,8 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
                 if loop.time() >= end:
                     raise NoToken(error.message) from None
             await asyncio.sleep(_LOOK_SECONDS)
-        self._extensions = dict(found.extensions)
-        return found.text
+        self._extensions = dict(token.extensions)
+        return token.text
 
     def extensions(self) -> dict[str, str]:
         """Returns the extensions of the last token."""
@@ -115,16 +115,16 @@ async def bootstrap_errors(properties: Mapping[str, str]) -> AsyncIterator[None]
         yield
         first.made.clear()
     except (KafkaError, OSError) as error:
-        for address, one in said.items():
-            if isinstance(one, TokenRefused):  # raised before any broker is contacted
-                raise Unauthenticated(text_of(one), reason="BROKER_REFUSED") from None
-            lasting = _lasting(one, properties)
+        for address, failure in said.items():
+            if isinstance(failure, TokenRefused):  # raised before any broker is contacted
+                raise Unauthenticated(text_of(failure), reason="BROKER_REFUSED") from None
+            lasting = _lasting(failure, properties)
             if lasting:
                 raise Unauthenticated(f"{address}: {lasting}", reason="BROKER_REFUSED") from None
-        for address, one in said.items():
-            if isinstance(one, NoToken):
-                raise NoToken(text_of(one)) from None
-            raise KafkaConnectionError(f"{address}: {_passing(one, properties)}") from None
+        for address, failure in said.items():
+            if isinstance(failure, NoToken):
+                raise NoToken(text_of(failure)) from None
+            raise KafkaConnectionError(f"{address}: {_passing(failure, properties)}") from None
         unheard = isinstance(error, NoneAnswered)
         text = _hinted(_UNHEARD, properties) if unheard else _passing(error, properties)
         raise KafkaConnectionError(text) from None
@@ -149,15 +149,15 @@ def _lasting(error: BaseException, properties: Mapping[str, str]) -> str:
         return "authentication failed: this listener does not speak SASL (see security.protocol)"
     if isinstance(error, SaslAuthenticationFailed):
         return f"authentication failed: {text_of(error)} (see sasl.jaas.config)"
-    found = tls_error(error)
-    return "" if found is None else _tls_problem(found, properties)
+    failure = tls_error(error)
+    return "" if failure is None else _tls_problem(failure, properties)
 
 
 def _tls_problem(error: ssl.SSLError, properties: Mapping[str, str]) -> str:
-    why = not_trusted(error, "the broker's")
+    problem = not_trusted(error, "the broker's")
     reason = error.reason or ""
-    if why or not reason or "EOF" in reason:
-        return why
+    if problem or not reason or "EOF" in reason:
+        return problem
     if "CERTIFICATE" not in reason:
         return f"TLS failed: {words(reason)} (see security.protocol)"
     ends = security.own_certificate_ends(properties)

@@ -60,7 +60,7 @@ class ClientConnection(RenewedConnection):
         secure = self._security_protocol.endswith("SSL")
         reader = asyncio.StreamReader(limit=READER_LIMIT, loop=loop)
         protocol = AIOKafkaProtocol(self._closed_fut, reader, loop=loop)
-        made = await reach(self.host, self.port)
+        sock = await reach(self.host, self.port)
         has_transport = False
 
         def of_transport() -> AIOKafkaProtocol:
@@ -72,16 +72,16 @@ class ClientConnection(RenewedConnection):
             async with asyncio.timeout(self._request_timeout):
                 transport, _ = await loop.create_connection(
                     of_transport,
-                    sock=made,
+                    sock=sock,
                     ssl=self._ssl_context if secure else None,
                     server_hostname=self.host if secure else None,
                 )
         except BaseException:
             if has_transport:  # it closes the socket: it would otherwise use whatever gets that descriptor next
                 with contextlib.suppress(OSError):
-                    made.shutdown(socket.SHUT_RDWR)
+                    sock.shutdown(socket.SHUT_RDWR)
             else:
-                made.close()
+                sock.close()
             raise
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         self._reader, self._writer, self._protocol = reader, writer, protocol
@@ -196,10 +196,10 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
     ) -> Any | None:
         """Returns the connection to a broker, opened if needed; None when it cannot be opened."""
         key = node_id, group
-        found = self._conns.get(key)
-        if found is not None:
-            if found.connected():
-                return found
+        connection = self._conns.get(key)
+        if connection is not None:
+            if connection.connected():
+                return connection
             del self._conns[key]
         try:
             broker = self.cluster.broker_metadata(node_id)
@@ -234,7 +234,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
 
     async def _connect(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> ClientConnection:
         """Returns a new connection with an open session. Raises KafkaError and OSError."""
-        made = ClientConnection(
+        connection = ClientConnection(
             host,
             port,
             client_id=self._client_id,
@@ -250,8 +250,8 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
             sasl_kerberos_domain_name=self._sasl_kerberos_domain_name,
             sasl_oauth_token_provider=self._sasl_oauth_token_provider,
         )
-        await connect(made)
-        return made
+        await connect(connection)
+        return connection
 
 
 class BrokerAdminClient(AIOKafkaAdminClient):  # type: ignore[misc]
@@ -294,8 +294,8 @@ class BrokerProducer(AIOKafkaProducer):  # type: ignore[misc]
 
 def _turns(client: BrokerClient) -> dict[Any, asyncio.Lock]:
     """Returns a connection lock per broker: with the library's single lock all would wait for a silent broker."""
-    found: dict[Any, asyncio.Lock] = client.__dict__.setdefault("_connecting", {})
-    return found
+    locks: dict[Any, asyncio.Lock] = client.__dict__.setdefault("_connecting", {})
+    return locks
 
 
 def _kept(

@@ -55,7 +55,7 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
     """
     async with deadline(SECONDS, DeadlineExceeded(f"the brokers did not list their topics in {SECONDS:g} s")):
         described = await _describe(properties, only)
-        parts = [TopicPartition(name, p["partition"]) for name, found in described.items() for p in found]
+        parts = [TopicPartition(name, p["partition"]) for name, partitions in described.items() for p in partitions]
         async with _consumer(properties) as consumer:
             await consumer.learn(described)
             begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
@@ -63,8 +63,8 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
         for part in parts:
             counted[part.topic] += ends[part] - begins[part]
     return [
-        Topic(name, len(found), max((len(p["replicas"]) for p in found), default=0), counted[name])
-        for name, found in sorted(described.items())
+        Topic(name, len(partitions), max((len(p["replicas"]) for p in partitions), default=0), counted[name])
+        for name, partitions in sorted(described.items())
     ]
 
 
@@ -75,17 +75,17 @@ async def last_records(
     async with deadline(seconds, DeadlineExceeded(f"the last records of topic {topic} were not read in {seconds:g} s")):
         described = await _describe(properties, topic)
         parts = [TopicPartition(topic, p["partition"]) for p in described[topic]]
-        found: list[PeekedRecord] = []
+        peeked: list[PeekedRecord] = []
         async with _consumer(properties) as consumer:
             begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
             for part in parts:
-                found += await _last_of(consumer, part, begins[part], ends[part], count)
-    return sorted(found, key=_by_time)[-count:]
+                peeked += await _last_of(consumer, part, begins[part], ends[part], count)
+    return sorted(peeked, key=_by_time)[-count:]
 
 
-def _by_time(one: PeekedRecord) -> tuple[int, int, int]:
+def _by_time(record: PeekedRecord) -> tuple[int, int, int]:
     """Sorts records without a time first."""
-    return (-1 if one.timestamp_ms is None else one.timestamp_ms, one.partition, one.offset)
+    return (-1 if record.timestamp_ms is None else record.timestamp_ms, record.partition, record.offset)
 
 
 async def _last_of(
@@ -95,9 +95,9 @@ async def _last_of(
     back = count
     while True:
         first = max(begin, end - back)
-        found = await _between(consumer, part, first, end)
-        if len(found) >= count or first == begin:
-            return found[-count:]
+        records = await _between(consumer, part, first, end)
+        if len(records) >= count or first == begin:
+            return records[-count:]
         back *= WIDER
 
 
@@ -106,16 +106,16 @@ async def _between(consumer: BrokerConsumer, part: TopicPartition, first: int, e
         return []
     consumer.assign([part])
     consumer.seek(part, first)
-    found: list[PeekedRecord] = []
+    peeked: list[PeekedRecord] = []
     while await consumer.position(part) < end:
         for records in (await consumer.getmany(part, timeout_ms=WAIT_MS)).values():
-            found += [_peeked(one) for one in records if one.offset < end]
-    return found
+            peeked += [_peeked(record) for record in records if record.offset < end]
+    return peeked
 
 
-def _peeked(one: Any) -> PeekedRecord:
-    time_ms = one.timestamp if one.timestamp >= 0 else None  # Kafka has -1 for none
-    return PeekedRecord(one.partition, one.offset, time_ms, one.key, one.value, tuple(one.headers))
+def _peeked(record: Any) -> PeekedRecord:
+    time_ms = record.timestamp if record.timestamp >= 0 else None  # Kafka has -1 for none
+    return PeekedRecord(record.partition, record.offset, time_ms, record.key, record.value, tuple(record.headers))
 
 
 async def _describe(properties: Mapping[str, str], only: str | None) -> dict[str, list[Any]]:
@@ -125,21 +125,21 @@ async def _describe(properties: Mapping[str, str], only: str | None) -> dict[str
             answers = await admin.describe_topics(None if only is None else [only])
         except KafkaError as error:
             raise Unavailable(f"the brokers do not list their topics: {error}") from None
-    found = {one["topic"]: one["partitions"] for one in answers if not one["error_code"]}
+    partitions = {answer["topic"]: answer["partitions"] for answer in answers if not answer["error_code"]}
     if only is None:
-        internal = {one["topic"] for one in answers if one["is_internal"]}
-        return {name: partitions for name, partitions in found.items() if name not in internal}
-    if only not in found:
+        internal = {answer["topic"] for answer in answers if answer["is_internal"]}
+        return {name: partitions for name, partitions in partitions.items() if name not in internal}
+    if only not in partitions:
         code = answers[0]["error_code"] if answers else 0
-        why = "" if name_of(code) == "UNKNOWN_TOPIC_OR_PARTITION" else f" to be seen: {name_of(code)}"
-        raise NotFound(f"no topic {only!r}{why}")
-    return found
+        reason = "" if name_of(code) == "UNKNOWN_TOPIC_OR_PARTITION" else f" to be seen: {name_of(code)}"
+        raise NotFound(f"no topic {only!r}{reason}")
+    return partitions
 
 
 @contextlib.asynccontextmanager
 async def _consumer(properties: Mapping[str, str]) -> AsyncIterator[BrokerConsumer]:
     """Yields a consumer that reads committed records, commits nothing and is in no group."""
-    made = BrokerConsumer(
+    consumer = BrokerConsumer(
         **client_arguments(properties),
         client_id=CLIENT,
         enable_auto_commit=False,
@@ -149,9 +149,9 @@ async def _consumer(properties: Mapping[str, str]) -> AsyncIterator[BrokerConsum
     )
     try:
         async with bootstrap_errors(properties):
-            await made.start()
-        yield made
+            await consumer.start()
+        yield consumer
     except (KafkaError, OSError) as error:
         raise no_broker(properties, error) from None
     finally:
-        await made.stop()
+        await consumer.stop()

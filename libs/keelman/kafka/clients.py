@@ -44,23 +44,23 @@ def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
 @contextlib.asynccontextmanager
 async def admin_client(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[Admin]:
     """Yields a started admin client. Raises Unavailable if no broker answers, Unauthenticated if none accepts it."""
-    made = BrokerAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
+    client = BrokerAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
     try:
-        await _start(made.start(), properties)
-        yield made
+        await _start(client.start(), properties)
+        yield client
     finally:
-        await made.close()
+        await client.close()
 
 
 @contextlib.asynccontextmanager
 async def low_level_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> AsyncIterator[Client]:
     """Yields a bootstrapped client that sends single requests. Raises Unavailable and Unauthenticated."""
-    made = BrokerClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
+    client = BrokerClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
     try:
-        await _start(made.bootstrap(), properties)
-        yield made
+        await _start(client.bootstrap(), properties)
+        yield client
     finally:
-        await made.close()
+        await client.close()
 
 
 async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> str:

@@ -50,8 +50,10 @@ async def kafka_cluster_id(properties: Mapping[str, str], *, seconds: float, cli
 async def partitions_of(properties: Mapping[str, str], *, seconds: float) -> list[Partition]:
     """Returns all partitions of the cluster, also of internal topics, by name. Raises as `kafka_cluster_id`."""
     async with _asked(properties, seconds) as admin:
-        found = [_partition(topic["topic"], p) for topic in await admin.describe_topics() for p in topic["partitions"]]
-    return sorted(found, key=lambda p: (p.topic, p.number))
+        partitions = [
+            _partition(topic["topic"], p) for topic in await admin.describe_topics() for p in topic["partitions"]
+        ]
+    return sorted(partitions, key=lambda p: (p.topic, p.number))
 
 
 def _partition(topic: str, said: Mapping[str, Any]) -> Partition:

@@ -32,8 +32,8 @@ async def connection_to(client: Client, node: int, group: ConnectionGroup = Conn
 
 def open_connection(client: Client, node: int, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any | None:
     """Returns the existing connection to a broker; None if there is no usable one."""
-    found = client._conns.get((node, group))
-    return found if found is not None and found.connected() else None
+    connection = client._conns.get((node, group))
+    return connection if connection is not None and connection.connected() else None
 
 
 def unsent_bytes(connection: Any) -> int:
@@ -46,15 +46,15 @@ def unsent_bytes(connection: Any) -> int:
         OSError, ValueError, AttributeError
     ):  # closed meanwhile, or a system that does not report it
         waiting = int(writer.transport.get_write_buffer_size())
-        found = fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0" * 4)
-        waiting += int.from_bytes(found, sys.byteorder)
+        packed = fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0" * 4)
+        waiting += int.from_bytes(packed, sys.byteorder)
     return waiting
 
 
 async def ask_about(client: Client, topic: str) -> bool:
     """Refreshes the metadata of all topics in use, from now on including this one. Returns False without an answer."""
-    known = topic in client._topics
-    return bool(await (client.force_metadata_update() if known else client.add_topic(topic)))
+    is_known = topic in client._topics
+    return bool(await (client.force_metadata_update() if is_known else client.add_topic(topic)))
 
 
 def give_up(connection: Any) -> None:

@@ -87,21 +87,21 @@ async def ensure_topics(
                 return
             replicas = await _replicas(admin, bootstrap_servers)
             properties = TOPIC_PROPERTIES if replicas > 2 else {**TOPIC_PROPERTIES, **TWO_REPLICAS}
-            asked = [NewTopic(t, 1, replicas, topic_configs=properties) for t in missing]
-            _, refused = await create_missing(admin, asked)
-            for topic, why in refused.items():
-                raise Unavailable(f"topic {topic} could not be created on {bootstrap_servers}: {why}")
+            new_topics = [NewTopic(t, 1, replicas, topic_configs=properties) for t in missing]
+            _, refused = await create_missing(admin, new_topics)
+            for topic, reason in refused.items():
+                raise Unavailable(f"topic {topic} could not be created on {bootstrap_servers}: {reason}")
         finally:
             await admin.close()
 
 
 async def _replicas(admin: Any, bootstrap_servers: str) -> int:
     """Returns the number of brokers, three at most; waits for brokers that have an address and do not run yet."""
-    wanted = min(MAX_REPLICAS, len(set(bootstrap_servers.split(","))))
+    replicas = min(MAX_REPLICAS, len(set(bootstrap_servers.split(","))))
     end = time.monotonic() + STARTING_SECONDS
     while True:
         brokers = len((await admin.describe_cluster())["brokers"])
-        if brokers >= wanted or time.monotonic() > end:
+        if brokers >= replicas or time.monotonic() > end:
             return min(MAX_REPLICAS, max(1, brokers))
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -264,8 +264,8 @@ async def _from_the_beginning(
             consumer.assign(partitions)
             await consumer.seek_to_beginning(*partitions)
             while True:
-                found = await consumer.getmany(timeout_ms=60_000, max_records=1000)
-                for partition, records in found.items():
+                batches = await consumer.getmany(timeout_ms=60_000, max_records=1000)
+                for partition, records in batches.items():
                     for record in records:
                         if record.key is not None:
                             yield Fact(partition.topic, record.key.decode("utf-8", "replace"), record.value)

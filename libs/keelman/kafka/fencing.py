@@ -31,7 +31,7 @@ async def fence_all(
         deadline(seconds, late),
         low_level_client(properties, client_id=client_id, timeout_ms=REQUEST_MS) as client,
     ):
-        await supervise(*(partial(_fence, client, one, 2 * seconds) for one in transactional_ids))
+        await supervise(*(partial(_fence, client, identifier, 2 * seconds) for identifier in transactional_ids))
 
 
 async def _fence(client: Client, transactional_id: str, seconds: float) -> None:

@@ -78,8 +78,8 @@ class PositionedWriter:
         )  # fmt: skip
         if answer.error_code:
             raise self._unwritten(for_code(answer.error_code)())
-        one = committed(answer).get((self._topic, 0))
-        return None if one is None or one.offset < 0 else WriterPosition(one.offset, one.note)
+        entry = committed(answer).get((self._topic, 0))
+        return None if entry is None or entry.offset < 0 else WriterPosition(entry.offset, entry.note)
 
     async def write(self, key: bytes, values: Sequence[bytes], position: WriterPosition) -> None:
         """Returns once all records and the position are committed. Raises Unavailable."""
@@ -131,8 +131,8 @@ class PositionedWriter:
         await heeded(_stop(producer))
 
     def _unwritten(self, error: Exception) -> KeelmanError:
-        why = "no answer in time" if isinstance(error, TimeoutError) else repr(error)
-        return Unavailable(f"topic {self._topic} cannot be written: {why}")
+        reason = "no answer in time" if isinstance(error, TimeoutError) else repr(error)
+        return Unavailable(f"topic {self._topic} cannot be written: {reason}")
 
 
 async def _stop(producer: BrokerProducer) -> None:
@@ -148,8 +148,8 @@ async def _topic_there(properties: Mapping[str, str], topic: str) -> None:
             if not described["error_code"]:
                 return
             brokers = len((await admin.describe_cluster())["brokers"])
-            wanted = NewTopic(name=topic, num_partitions=1, replication_factor=min(3, max(1, brokers)))
-            _, refused = await create_missing(admin, [wanted])
+            new_topic = NewTopic(name=topic, num_partitions=1, replication_factor=min(3, max(1, brokers)))
+            _, refused = await create_missing(admin, [new_topic])
         except (KafkaError, OSError) as error:
             raise no_broker(properties, error) from None
     if refused:

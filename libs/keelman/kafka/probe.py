@@ -55,8 +55,8 @@ async def broker_answers(bootstrap: str, *, seconds: float = 2.0) -> bool:
 
     asking = [asyncio.create_task(answers(server)) for server in bootstrap.split(",")]
     try:
-        for one in asyncio.as_completed(asking):
-            if await one:
+        for answer in asyncio.as_completed(asking):
+            if await answer:
                 return True
     finally:
         for task in asking:
@@ -98,13 +98,13 @@ async def _connection(
 ) -> AsyncIterator[AIOKafkaConnection]:
     secured = _secured(properties) if properties else {}
     async with asyncio.timeout(seconds):
-        made = await create_conn(
+        connection = await create_conn(
             host, port, client_id="keelman-probe", request_timeout_ms=int(seconds * 1000), **secured
         )
         try:
-            yield made
+            yield connection
         finally:
-            made.close()
+            connection.close()
 
 
 def _secured(properties: Mapping[str, str]) -> dict[str, Any]:

@@ -42,41 +42,41 @@ async def reach(host: str, port: int) -> socket.socket:
     problem: OSError = OSError(f"{host} has no address")
     for family, kind, protocol, _, address in await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         try:
-            made = socket.socket(family, kind, protocol)
+            sock = socket.socket(family, kind, protocol)
         except OSError as error:  # a family that this host does not have
             problem = error
             continue
         try:
-            made.setblocking(False)
-            _bound(made)
+            sock.setblocking(False)
+            _bound(sock)
             async with asyncio.timeout(SILENT_SECONDS):
-                await loop.sock_connect(made, address)
+                await loop.sock_connect(sock, address)
         except TimeoutError:
-            if _is_connected(made):  # this process was held up, not the host
-                return made
-            made.close()
+            if _is_connected(sock):  # this process was held up, not the host
+                return sock
+            sock.close()
             problem = TimeoutError(f"{host}:{port} is silent: nothing there took the connection")
         except OSError as error:
-            made.close()
+            sock.close()
             problem = error
         except BaseException:
-            made.close()
+            sock.close()
             raise
         else:
-            return made
+            return sock
     raise problem
 
 
-def _bound(made: socket.socket) -> None:
+def _bound(sock: socket.socket) -> None:
     """Has the system close a connection whose other end has gone silent, on platforms that support it."""
     for name, value in ALIVE.items():
         if (option := getattr(socket, name, None)) is not None:
-            made.setsockopt(socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP, option, value)
+            sock.setsockopt(socket.SOL_SOCKET if name.startswith("SO_") else socket.IPPROTO_TCP, option, value)
 
 
-def _is_connected(made: socket.socket) -> bool:
+def _is_connected(sock: socket.socket) -> bool:
     try:
-        made.getpeername()
+        sock.getpeername()
     except OSError:
         return False
     return True

@@ -59,11 +59,11 @@ class TopicBrokers:
     @contextlib.asynccontextmanager
     async def open(properties: Mapping[str, str], *, answer_seconds: float = 5.0) -> AsyncIterator[TopicBrokers]:
         """Yields an open client. `properties` are Java's. Raises Unavailable, Unauthenticated, InvalidArgument."""
-        made = await opened(properties, answer_seconds=answer_seconds)
+        brokers = await opened(properties, answer_seconds=answer_seconds)
         try:
-            yield made
+            yield brokers
         finally:
-            await made.close()
+            await brokers.close()
 
     async def close(self) -> None:
         """Closes its connections."""
@@ -71,22 +71,22 @@ class TopicBrokers:
 
     async def describe(self, topics: Collection[str]) -> Described:
         """Returns the requested topics that the brokers have."""
-        found: dict[str, TopicInfo] = {}
+        topic_infos: dict[str, TopicInfo] = {}
         brokers: dict[int, BrokerAddress] = {}
         with self._errors("about topics"):
             for some in _portions(sorted(topics)) or [[]]:
                 answer = await metadata_of(self._client, some)
-                brokers = {one.node: one for one in answer.brokers}
+                brokers = {broker.node: broker for broker in answer.brokers}
                 for name, topic in answer.topics.items():
                     if topic.code not in (0, _UNKNOWN, CODES["LEADER_NOT_AVAILABLE"]):
                         raise refusal(f"topic {name} cannot be described", topic.code)
                     if topic.partitions:
-                        found[name] = topic
-        return Described(found, brokers)
+                        topic_infos[name] = topic
+        return Described(topic_infos, brokers)
 
     async def described_by_each(self, topic: str) -> list[Described]:
         """Returns the topic as each broker that answers has it: some learn of changes later than others."""
-        found: list[Described] = []
+        described: list[Described] = []
         problem: BaseException = KafkaError("no broker is known")
         with self._errors("about topics"):
             for node in [broker.nodeId for broker in self._client.cluster.brokers()]:
@@ -97,32 +97,32 @@ class TopicBrokers:
                 except (KafkaError, OSError, TimeoutError) as error:
                     problem = error
                     continue
-                brokers = {one.node: one for one in answer.brokers}
-                found.append(Described({n: t for n, t in answer.topics.items() if t.partitions}, brokers))
-            if not found:
+                brokers = {broker.node: broker for broker in answer.brokers}
+                described.append(Described({n: t for n, t in answer.topics.items() if t.partitions}, brokers))
+            if not described:
                 raise problem
-        return found
+        return described
 
     async def offsets(self, topics: Mapping[str, TopicInfo]) -> dict[Part, tuple[int, int]]:
         """Returns the first and end offsets of partitions; leaves out partitions whose leaders do not report them."""
-        found: dict[Part, tuple[int, int]] = {}
+        offsets: dict[Part, tuple[int, int]] = {}
         for some in _portions(sorted(topics)):
             parts = [(name, number) for name in some for number in topics[name].partitions]
-            found |= await log_bounds(self._client, parts, topics, isolation=READ_UNCOMMITTED)
-        return found
+            offsets |= await log_bounds(self._client, parts, topics, isolation=READ_UNCOMMITTED)
+        return offsets
 
     async def configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
         """Returns the whole configuration of the existing topics that this client may see."""
-        found: dict[str, dict[str, ConfigValue]] = {}
+        configs: dict[str, dict[str, ConfigValue]] = {}
         with self._errors("about the configuration of topics"):
             for some in _portions(sorted(topics)):
-                asked = [(ConfigResourceType.TOPIC.value, name, None) for name in some]
-                answer = await self._ask(DescribeConfigsRequest(asked))
+                resources = [(ConfigResourceType.TOPIC.value, name, None) for name in some]
+                answer = await self._ask(DescribeConfigsRequest(resources))
                 for code, _message, _kind, name, entries in answer.resources:
                     if code == 0:
-                        found[name] = {e[0]: ConfigValue(e[1] or "", e[3] == _ITS_OWN) for e in entries}
+                        configs[name] = {e[0]: ConfigValue(e[1] or "", e[3] == _ITS_OWN) for e in entries}
                 await asyncio.sleep(0)
-        return found
+        return configs
 
     async def create(
         self, name: str, partitions: int, replication_factor: int, config: Mapping[str, str]

@@ -1,6 +1,7 @@
 """Checks the configuration of topics by the keys, types and legal values of Kafka 4.3. Pure.
 
-Source: LogConfig in https://github.com/apache/kafka/tree/4.3/storage/src/main/java/org/apache/kafka/storage/internals/log
+Source: LogConfig in
+https://github.com/apache/kafka/tree/4.3/storage/src/main/java/org/apache/kafka/storage/internals/log
 """
 
 from __future__ import annotations
@@ -53,8 +54,8 @@ class Words:
 
     def problem(self, text: str, *, bounds: bool) -> str:
         """Returns a description of legal values; empty if the text is legal."""
-        given = {one.strip() for one in text.split(",")} if self.several else {text}
-        if given <= {*self.legal} or not (bounds or self.lasting):
+        values = {word.strip() for word in text.split(",")} if self.several else {text}
+        if values <= {*self.legal} or not (bounds or self.lasting):
             return ""
         words = ", ".join(self.legal)
         return f"one of {words}, or several separated by commas" if self.several else f"one of {words}"
@@ -66,8 +67,8 @@ class Throttled:
 
     def problem(self, text: str, *, bounds: bool) -> str:
         """Returns a description of legal values; empty if the text is legal."""
-        pairs = [one.strip() for one in text.split(",")] if text.strip() else []
-        legal = text.strip() == "*" or all(re.fullmatch(r"[0-9]+:[0-9]+", one) for one in pairs)
+        pairs = [word.strip() for word in text.split(",")] if text.strip() else []
+        legal = text.strip() == "*" or all(re.fullmatch(r"[0-9]+:[0-9]+", pair) for pair in pairs)
         return "" if legal else "*, or partition:broker with commas between"
 
 
@@ -119,17 +120,17 @@ def value_problem(key: str, text: str, *, bounds: bool = True) -> str:
     return "" if kind is None else kind.problem(text, bounds=bounds)
 
 
-def same_value(key: str, one: str, other: str) -> bool:
+def same_value(key: str, text: str, other: str) -> bool:
     """Whether two texts of a key mean the same, e.g. "compact,delete" and "delete, compact", "1.0" and "1"."""
     match TOPIC_CONFIGS.get(key):
-        case Whole() if _NUMBER.fullmatch(one) and _NUMBER.fullmatch(other):
-            return int(one) == int(other)
+        case Whole() if _NUMBER.fullmatch(text) and _NUMBER.fullmatch(other):
+            return int(text) == int(other)
         case Ratio():
             try:
-                return float(one) == float(other)
+                return float(text) == float(other)
             except ValueError:
-                return one == other
+                return text == other
         case Words(several=True) | Throttled():
-            return {x.strip() for x in one.split(",")} == {x.strip() for x in other.split(",")}
+            return {x.strip() for x in text.split(",")} == {x.strip() for x in other.split(",")}
         case _:
-            return one == other
+            return text == other

@@ -43,7 +43,7 @@ class CompactedTopic:
     setting_key: str = ""
 
 
-async def topics_there(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
+async def topics_there(admin: Admin, topics: Sequence[CompactedTopic]) -> list[int]:
     """Repeats `ensure_topics` for two minutes while the brokers cannot answer: they may be starting.
 
     Raises the errors of `ensure_topics`.
@@ -51,7 +51,7 @@ async def topics_there(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[i
     backoff, problem = Backoff(first=0.1, most=2.0), ""
     for _ in range(TRIES):
         try:
-            return await ensure_topics(admin, wanted)
+            return await ensure_topics(admin, topics)
         except (Unavailable, ClientError) as error:
             if problem != str(error):
                 log.info("topics_not_ready", error=str(error))
@@ -60,42 +60,42 @@ async def topics_there(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[i
     raise Unavailable(f"the brokers do not answer about the worker's topics: {problem}")
 
 
-async def ensure_topics(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
+async def ensure_topics(admin: Admin, topics: Sequence[CompactedTopic]) -> list[int]:
     """Creates the missing topics; returns the number of partitions of each.
 
     Raises FailedPrecondition for a topic that has the wrong partitions or is not compacted, or cannot be created so;
     PermissionDenied where access rules forbid it; Unavailable while the brokers do not know. If this client may not see
     a topic's settings, it accepts the topic, like Connect.
     """
-    missing = [topic for topic in wanted if await _partitions(admin, topic) is None]
+    missing = [topic for topic in topics if await _partitions(admin, topic) is None]
     if missing:
         await _create(admin, missing)
-    return [await _check(admin, topic) for topic in wanted]
+    return [await _check(admin, topic) for topic in topics]
 
 
-async def _check(admin: Admin, wanted: CompactedTopic) -> int:
-    found = await _partitions(admin, wanted)
-    if found is None:
-        raise Unavailable(f"topic {wanted.name} was created and is not known to the brokers yet")
-    policy = await _cleanup_policy(admin, wanted.name)
+async def _check(admin: Admin, topic: CompactedTopic) -> int:
+    partitions = await _partitions(admin, topic)
+    if partitions is None:
+        raise Unavailable(f"topic {topic.name} was created and is not known to the brokers yet")
+    policy = await _cleanup_policy(admin, topic.name)
     if policy is None:
-        log.warning("cleanup_policy_unseen", topic=wanted.name, note="this worker may not DESCRIBE_CONFIGS of it")
-    if problem := _problem(wanted, found, policy):
+        log.warning("cleanup_policy_unseen", topic=topic.name, note="this worker may not DESCRIBE_CONFIGS of it")
+    if problem := _problem(topic, partitions, policy):
         raise FailedPrecondition(problem, reason="WRONG_TOPIC")
-    return found
+    return partitions
 
 
-async def topic_problem(admin: Admin, wanted: CompactedTopic) -> str:
+async def topic_problem(admin: Admin, topic: CompactedTopic) -> str:
     """Returns why `ensure_topics` would refuse the topic as it is now; empty if it would not, or if it is missing.
     Raises Unavailable, PermissionDenied."""
-    found = await _partitions(admin, wanted)
-    return "" if found is None else _problem(wanted, found, await _cleanup_policy(admin, wanted.name))
+    partitions = await _partitions(admin, topic)
+    return "" if partitions is None else _problem(topic, partitions, await _cleanup_policy(admin, topic.name))
 
 
-def _problem(wanted: CompactedTopic, partitions: int, policy: str | None) -> str:
-    topic = f"{wanted.setting_key}: topic {wanted.name}"
-    if wanted.exact and partitions != wanted.partitions:
-        return f"{topic} has {partitions} partitions, needed are exactly {wanted.partitions}"
+def _problem(compacted: CompactedTopic, partitions: int, policy: str | None) -> str:
+    topic = f"{compacted.setting_key}: topic {compacted.name}"
+    if compacted.exact and partitions != compacted.partitions:
+        return f"{topic} has {partitions} partitions, needed are exactly {compacted.partitions}"
     if policy not in (None, "compact"):
         return f"{topic} has cleanup.policy={policy}, needed is cleanup.policy=compact"
     return ""
@@ -107,7 +107,7 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
     factors = {
         t.name: min(3, max(1, brokers)) if t.replication_factor is None else t.replication_factor for t in missing
     }
-    asked = [
+    new_topics = [
         NewTopic(
             name=topic.name,
             num_partitions=topic.partitions,
@@ -119,13 +119,13 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
         for topic in missing
     ]
     try:
-        _, refused = await create_missing(admin, asked)
+        _, refused = await create_missing(admin, new_topics)
     except KafkaError as error:
         raise Unavailable(f"topics {', '.join(by_name)} cannot be created: {error!r}") from None
-    for name, why in refused.items():
+    for name, reason in refused.items():
         raise FailedPrecondition(
             f"{by_name[name].setting_key}: topic {name} cannot be created with {by_name[name].partitions} "
-            f"partitions and replication factor {factors[name]} on {brokers} broker(s): {why}",
+            f"partitions and replication factor {factors[name]} on {brokers} broker(s): {reason}",
             reason="WRONG_TOPIC",
         )
 
@@ -145,14 +145,14 @@ async def create_missing(admin: Admin, topics: Sequence[NewTopic]) -> tuple[set[
     return new, refused
 
 
-async def _partitions(admin: Admin, wanted: CompactedTopic) -> int | None:
+async def _partitions(admin: Admin, topic: CompactedTopic) -> int | None:
     try:
-        described = (await admin.describe_topics([wanted.name]))[0]
+        described = (await admin.describe_topics([topic.name]))[0]
     except KafkaError as error:
-        raise Unavailable(f"topic {wanted.name} cannot be described: {error}") from None
+        raise Unavailable(f"topic {topic.name} cannot be described: {error}") from None
     if for_code(described["error_code"]) in KEPT_OUT:
         raise PermissionDenied(
-            f"{wanted.setting_key}: the brokers' access rules keep this worker out of topic {wanted.name} (DESCRIBE)",
+            f"{topic.setting_key}: the brokers' access rules keep this worker out of topic {topic.name} (DESCRIBE)",
             reason="KEPT_OUT",
         )
     return None if described["error_code"] else len(described["partitions"])

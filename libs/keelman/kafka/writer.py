@@ -60,9 +60,9 @@ class TopicWriter:
 
     async def close(self) -> None:
         """Closes the producer at once."""
-        made, self._producer = self._producer, None
-        if made is not None:
-            await made.close()
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.close()
 
     async def write(self, topic: str, records: Sequence[Record], *, partition: int | None = None) -> Ends:
         """Returns when all records, in order, are acknowledged. Raises Unavailable, and Exhausted for a record that is
@@ -73,13 +73,13 @@ class TopicWriter:
         check_sizes(records)
         try:
             async with asyncio.timeout(SECONDS):
-                made = self._producer
-                if made is not None:
+                producer = self._producer
+                if producer is not None:
                     with contextlib.suppress(ProduceFailure):
-                        return await _send(made, topic, records, partition)
+                        return await _send(producer, topic, records, partition)
                 # A failure ends a producer for all its users. With its own producer each write fails alone.
                 async with self._alone:
-                    return await self._again(made, topic, records, partition)
+                    return await self._again(producer, topic, records, partition)
         except (ProduceFailure, TimeoutError) as error:
             raise _unwritten(topic, error) from None
 
@@ -90,15 +90,15 @@ class TopicWriter:
         if broken is not None and self._producer is broken:
             self._producer = None
             await broken.close()
-        made = await _open(self._properties, self._client_id)
+        producer = await _open(self._properties, self._client_id)
         try:
-            ends = await _send(made, topic, records, partition)
+            ends = await _send(producer, topic, records, partition)
             if self._producer is None:
-                self._producer = made
+                self._producer = producer
             return ends
         finally:
-            if self._producer is not made:
-                await made.close()
+            if self._producer is not producer:
+                await producer.close()
 
 
 class FencingWriter:
@@ -126,15 +126,15 @@ class FencingWriter:
             if isinstance(error, ProduceFailure) and error.code == KEPT_OUT:
                 rules = f"access rules keep this worker out of transactional id {self._transactional_id!r} (WRITE)"
                 raise Unavailable(f"the brokers' {rules}", reason="KEPT_OUT") from None
-            why = repr(error) if isinstance(error, TimeoutError) else error.message
-            raise Unavailable(f"transactional id {self._transactional_id} cannot be claimed: {why}") from None
+            reason = repr(error) if isinstance(error, TimeoutError) else error.message
+            raise Unavailable(f"transactional id {self._transactional_id} cannot be claimed: {reason}") from None
         self.claimed_at = time.monotonic()
 
     async def close(self) -> None:
         """Gives the claim up without fencing any writer, and waits for no broker."""
-        made, self._producer, self.claimed_at = self._producer, None, None
-        if made is not None:
-            await made.close()
+        producer, self._producer, self.claimed_at = self._producer, None, None
+        if producer is not None:
+            await producer.close()
 
     async def write(
         self, topic: str, records: Sequence[Record], *, confirm: Callable[[], Awaitable[None]] | None = None
@@ -147,17 +147,17 @@ class FencingWriter:
         check_sizes(records)
         if self._producer is None:
             await self.claim()
-        made = self._producer
-        assert made is not None
+        producer = self._producer
+        assert producer is not None
         try:
             async with asyncio.timeout(SECONDS):
-                ends = await _send(made, topic, records)
+                ends = await _send(producer, topic, records)
                 if confirm is not None:
                     await confirm()
-                await made.end(commit=True)
+                await producer.end(commit=True)
                 return ends
         except (ProduceFailure, TimeoutError, asyncio.CancelledError) as error:
-            await _abort(made)
+            await _abort(producer)
             await self.close()
             if isinstance(error, asyncio.CancelledError):
                 raise
@@ -165,7 +165,7 @@ class FencingWriter:
                 raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None
             raise _unwritten(topic, error) from None
         except BaseException:
-            if not await _abort(made):
+            if not await _abort(producer):
                 await self.close()
             raise
 
@@ -185,7 +185,7 @@ def check_sizes(records: Sequence[Record]) -> None:
 async def _open(properties: Mapping[str, str], client_id: str, transactional_id: str | None = None) -> BatchProducer:
     """Opens a producer that has fenced the previous one. Raises ProduceFailure, Unavailable and Unauthenticated."""
     client = await open_client(properties, client_id=client_id, timeout_ms=REQUEST_MS)
-    made: BatchProducer | None = None
+    producer: BatchProducer | None = None
     try:
         limit = None if transactional_id is None else await longest_transaction_ms(client)
         settings = ProducerSettings(
@@ -194,23 +194,23 @@ async def _open(properties: Mapping[str, str], client_id: str, transactional_id:
             delivery_timeout_ms=int(SECONDS * 1000),
             request_timeout_ms=REQUEST_MS,
         )
-        made = BatchProducer(client, settings)
-        await made.fence()
+        producer = BatchProducer(client, settings)
+        await producer.fence()
     except BaseException:
-        await (made or client).close()
+        await (producer or client).close()
         raise
-    return made
+    return producer
 
 
-async def _send(made: BatchProducer, topic: str, records: Sequence[Record], partition: int | None = None) -> Ends:
+async def _send(producer: BatchProducer, topic: str, records: Sequence[Record], partition: int | None = None) -> Ends:
     """Returns when all records are acknowledged. Raises the producer's failure."""
-    count = await made.partitions(topic)
+    count = await producer.partitions(topic)
     if not count:
         raise ProduceFailure(UNKNOWN_TOPIC, topic)
     parts: dict[int, list[Record]] = {}
     for record in records:
         parts.setdefault(partition_for(record[0], count) if partition is None else partition, []).append(record)
-    now_ms, most_bytes = int(time.time() * 1000), made.most_bytes.get(topic, MAX_BYTES)
+    now_ms, most_bytes = int(time.time() * 1000), producer.most_bytes.get(topic, MAX_BYTES)
     ends: dict[int, int] = {}
     left, exact = 0, True
 
@@ -224,12 +224,12 @@ async def _send(made: BatchProducer, topic: str, records: Sequence[Record], part
         keys, values = [key for key, _ in some], [value for _, value in some]
         for batch, _, packed in pack(values, keys, now_ms=now_ms, most_bytes=most_bytes):
             left += 1
-            made.send(topic, number, batch, packed, partial(delivered, number, packed))
-    await made.until(lambda: not left)
-    if exact and made.most_bytes.get(topic, MAX_BYTES) == most_bytes:
+            producer.send(topic, number, batch, packed, partial(delivered, number, packed))
+    await producer.until(lambda: not left)
+    if exact and producer.most_bytes.get(topic, MAX_BYTES) == most_bytes:
         return ends
-    await made.flush()  # of a batch that was split only the first half is reported
-    return await made.log_ends(topic, ends)
+    await producer.flush()  # of a batch that was split only the first half is reported
+    return await producer.log_ends(topic, ends)
 
 
 def _unwritten(topic: str, error: Exception) -> KeelmanError:
@@ -242,11 +242,11 @@ def _unwritten(topic: str, error: Exception) -> KeelmanError:
     return Unavailable(f"topic {topic} cannot be written: {error!r}")
 
 
-async def _abort(made: BatchProducer) -> bool:
+async def _abort(producer: BatchProducer) -> bool:
     """Whether the transaction was aborted in its time."""
     try:
         async with asyncio.timeout(END_SECONDS):
-            await made.end(commit=False)
+            await producer.end(commit=False)
     except (ProduceFailure, TimeoutError):
         return False
     return True

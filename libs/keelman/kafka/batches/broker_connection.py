@@ -115,10 +115,10 @@ class BrokerConnection:
         self.in_flight -= 1
         error = answer.exception()
         if error is None:
-            found, self._moved_at = answer.result(), self._loop.time()
-            if found.throttle_ms > 0:
-                self.throttled_until = self._moved_at + found.throttle_ms / 1000
-            on_answer(found.parts, "")
+            result, self._moved_at = answer.result(), self._loop.time()
+            if result.throttle_ms > 0:
+                self.throttled_until = self._moved_at + result.throttle_ms / 1000
+            on_answer(result.parts, "")
         else:
             on_answer([], str(error) if isinstance(error, TimeoutError) else repr(error))
         for timer in (patience.timer, patience.overdue_timer):

@@ -90,7 +90,7 @@ class Coordinator:
             try:
                 attempt = self._attempt_seconds if repeated else seconds
                 sent, begun = begun or await self._send(request, deadline - clock()), None
-                found = await self._answer(sent, attempt)
+                broker_answer = await self._answer(sent, attempt)
             except IncompatibleBrokerVersion as error:
                 raise ProduceFailure(UNSUPPORTED, str(error)) from None
             except Lost as error:
@@ -102,11 +102,11 @@ class Coordinator:
                 code = error.errno if isinstance(error, BrokerResponseError) else NETWORK
                 text = f"{text}: {error!r}"
             else:
-                code, text, arrived = found.error_code, type(request).__name__, True
+                code, text, arrived = broker_answer.error_code, type(request).__name__, True
                 if not code:
-                    return cast("A", found)
-                if isinstance(found, AddPartitionsAnswer):
-                    text = found.refused
+                    return cast("A", broker_answer)
+                if isinstance(broker_answer, AddPartitionsAnswer):
+                    text = broker_answer.refused
             if code == ID_DENIED:
                 text = f"the brokers' access rules keep this client out of transactional id {self._transactional_id!r}"
             if code in COORDINATOR_MOVED or code == NETWORK:

@@ -32,14 +32,14 @@ class FeaturesAnswer(NamedTuple):
             fields.tags()
         fields.int32()  # throttle time
         tags = fields.tags()
-        found: dict[str, int] = {}
+        versions: dict[str, int] = {}
         inner = Fields(tags.get(FINALIZED, NO_TAGS))
         for _ in range(inner.count()):
             name = inner.text()
-            found[name] = inner.int16()
+            versions[name] = inner.int16()
             inner.int16()
             inner.tags()
-        return cls(error, found)
+        return cls(error, versions)
 
 
 @dataclass(frozen=True, slots=True)

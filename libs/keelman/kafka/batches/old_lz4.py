@@ -34,11 +34,11 @@ def unwrapped(message: bytes) -> bytes:
     if linked:
         raise ValueError("a frame of LZ4 whose blocks depend on each other")
     block = memoryview(bytearray(most))
-    at, found = 7 + 8 * has_size, bytearray()
+    at, unpacked = 7 + 8 * has_size, bytearray()
     while True:
         (length,) = _BLOCK.unpack_from(frame, at)
         if not length:
-            return bytes(found)
+            return bytes(unpacked)
         data = frame[at + 4 : at + 4 + (length & ~_RAW)]
-        found += data if length & _RAW else block[: cramjam.lz4.decompress_block_into(data, block)]
+        unpacked += data if length & _RAW else block[: cramjam.lz4.decompress_block_into(data, block)]
         at += 4 + len(data) + 4 * has_block_sums

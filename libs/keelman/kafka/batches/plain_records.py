@@ -46,8 +46,8 @@ def plain_records(values: Sequence[bytes | None], room: int, most_bytes: int) ->
     pieces[3::4] = values  # type: ignore[assignment]
     pieces[0] = bytes(room) + pieces[0][len(_END) :]
     pieces.append(_END)
-    made = bytearray().join(pieces)
-    return made if len(made) <= most_bytes else None
+    encoded = bytearray().join(pieces)
+    return encoded if len(encoded) <= most_bytes else None
 
 
 def _varint(value: int) -> bytes:
@@ -58,15 +58,15 @@ def _varint(value: int) -> bytes:
 class _BySize(dict[int, bytes]):
     """The bytes before values of each length, created once; those for long values are not stored."""
 
-    def __init__(self, made: Callable[[int], bytes]) -> None:
+    def __init__(self, encode: Callable[[int], bytes]) -> None:
         super().__init__()
-        self._made = made
+        self._made = encode
 
     def __missing__(self, size: int) -> bytes:
-        made = self._made(size)
+        encoded = self._made(size)
         if size < _KEPT_LENGTHS:
-            self[size] = made
-        return made
+            self[size] = encoded
+        return encoded
 
 
 def _each(table: _BySize, sizes: list[int], *, same: bool) -> Iterable[bytes]:

@@ -269,12 +269,12 @@ class BatchProducer:
         this client may not write to the topic."""
         node = self._client.get_random_node()
         try:
-            known = (await self._client.send(node, AskMetadata([topic], rights=True))).topics.get(topic)
-            asked = DescribeConfigsRequest([(_TOPIC, topic, [_LIMIT])])
-            ((_, _, _, _, entries),) = (await self._client.send(node, asked)).resources
+            topic_info = (await self._client.send(node, AskMetadata([topic], rights=True))).topics.get(topic)
+            request = DescribeConfigsRequest([(_TOPIC, topic, [_LIMIT])])
+            ((_, _, _, _, entries),) = (await self._client.send(node, request)).resources
         except (KafkaError, OSError, TimeoutError):
             return None
-        if known is not None and not known.writable:
+        if topic_info is not None and not topic_info.writable:
             raise ProduceFailure(TOPIC_DENIED, topic)
         return next((int(value) for name, value, *_ in entries if name == _LIMIT), None)
 

@@ -106,19 +106,19 @@ class PartitionQueue:
         width, who = batch.width / 2, self._identity
         # A batch's listener counts from its first record to its last. Another producer's batch may come between the
         # two: then offsets of the second come out too low, which is safe for callers that record a copy's progress.
-        made = (
+        parts = (
             QueuedBatch(first, some, batch.number, batch.queued_at, batch.on_stored, batch.sequence, width),
             QueuedBatch(second, rest, batch.number + width, batch.queued_at, None, batch.sequence, width),
         )
         if batch.sequence >= 0:
-            made[1].sequence = (batch.sequence + some) % SEQUENCES
-            for one in made:
-                stamp(one.data, who.producer_id, who.epoch, one.sequence, transactional=transactional)
+            parts[1].sequence = (batch.sequence + some) % SEQUENCES
+            for part in parts:
+                stamp(part.data, who.producer_id, who.epoch, part.sequence, transactional=transactional)
         at = self.waiting.index(batch)
         self.waiting.remove(batch)
-        for one in reversed(made):
-            self.waiting.insert(at, one)
-        return made
+        for part in reversed(parts):
+            self.waiting.insert(at, part)
+        return parts
 
     def hold(self, now: float, code: int, text: str) -> None:
         """Sends nothing for a while, for this reason."""

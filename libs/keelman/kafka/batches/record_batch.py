@@ -296,33 +296,35 @@ def halves(batch: bytes | bytearray) -> list[tuple[bytearray, int]]:
     """
     header = read_header(batch)
     columns, half = decode(header, batch), header.records // 2
-    made = []
+    pair = []
     for some in (slice(None, half), slice(half, None)):
         values, keys = columns.values[some], columns.keys[some]
         times, headers = columns.timestamps_ms[some], columns.headers[some]
-        made.append((encode(values, keys, times, headers, now_ms=-1, codec=header.codec), len(values)))
-    return made
+        pair.append((encode(values, keys, times, headers, now_ms=-1, codec=header.codec), len(values)))
+    return pair
 
 
 def _plain(values: Sequence[bytes | None], now_ms: int, most_bytes: int) -> bytearray | None:
     """Packs values with one time into a batch; None if they are too many for it, or some are null."""
-    made = plain_records(values, HEADER_BYTES, most_bytes)
-    if made is None:
+    encoded = plain_records(values, HEADER_BYTES, most_bytes)
+    if encoded is None:
         return None
     number = len(values)
-    _HEADER.pack_into(made, 0, 0, len(made) - _OVERHEAD, -1, 2, 0, 0, number - 1, now_ms, now_ms, -1, -1, -1, number)
-    _CRC.pack_into(made, _CRC_AT, crc32c(memoryview(made)[_ATTRIBUTES_AT:]))
-    return made
+    _HEADER.pack_into(
+        encoded, 0, 0, len(encoded) - _OVERHEAD, -1, 2, 0, 0, number - 1, now_ms, now_ms, -1, -1, -1, number
+    )
+    _CRC.pack_into(encoded, _CRC_AT, crc32c(memoryview(encoded)[_ATTRIBUTES_AT:]))
+    return encoded
 
 
-def _times(given: Sequence[int | None] | None, number: int, now_ms: int) -> tuple[Sequence[int], int]:
+def _times(own_times: Sequence[int | None] | None, number: int, now_ms: int) -> tuple[Sequence[int], int]:
     """Returns a time for each record, and the least of them."""
-    if given is None:
+    if own_times is None:
         return [now_ms] * number, now_ms
-    if given and given[0] is not None:
+    if own_times and own_times[0] is not None:
         with suppress(TypeError):  # there is a null among them
-            return given, min(given)  # type: ignore[return-value, type-var]
-    times = [now_ms if time is None else time for time in given]
+            return own_times, min(own_times)  # type: ignore[return-value, type-var]
+    times = [now_ms if time is None else time for time in own_times]
     return times, min(times, default=0)
 
 
@@ -335,11 +337,11 @@ def _compressed(batch: bytearray, codec: int) -> bytearray:
     small = _COMPRESS[codec](records)
     if len(small) >= len(records):
         return batch
-    made = bytearray().join((memoryview(batch)[:HEADER_BYTES], small))
-    _LENGTH.pack_into(made, _LENGTH_AT, len(made) - _OVERHEAD)
-    _ATTRIBUTES.pack_into(made, _ATTRIBUTES_AT, codec)
-    _CRC.pack_into(made, _CRC_AT, crc32c(memoryview(made)[_ATTRIBUTES_AT:]))
-    return made
+    whole = bytearray().join((memoryview(batch)[:HEADER_BYTES], small))
+    _LENGTH.pack_into(whole, _LENGTH_AT, len(whole) - _OVERHEAD)
+    _ATTRIBUTES.pack_into(whole, _ATTRIBUTES_AT, codec)
+    _CRC.pack_into(whole, _CRC_AT, crc32c(memoryview(whole)[_ATTRIBUTES_AT:]))
+    return whole
 
 
 _COMPRESS: dict[int, Callable[[bytes], bytes]] = {

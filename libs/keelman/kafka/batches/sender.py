@@ -223,13 +223,15 @@ class BatchSender:
     def _is_late(self, queue: PartitionQueue, now: float, throttled_until: float) -> bool:
         """Whether the time for the queue's next batch is over; then the producer has failed."""
         since = max(queue.waiting[0].queued_at, self._moved_at, throttled_until)
-        why = queue.problem_text
+        reason = queue.problem_text
         if now >= self._until:
             limit = f"transaction.timeout.ms={self._settings.transaction_timeout_ms}"
-            why = why or f"{self.waiting_bytes} bytes were left at the end of their transaction's time, see {limit}"
+            reason = (
+                reason or f"{self.waiting_bytes} bytes were left at the end of their transaction's time, see {limit}"
+            )
         elif now < since + self._settings.delivery_timeout_ms / 1000:
             return False
-        text = f"{queue.topic}-{queue.partition}: not delivered in time: {why}"
+        text = f"{queue.topic}-{queue.partition}: not delivered in time: {reason}"
         self._failed(ProduceFailure(queue.problem or NETWORK, text))
         return True
 
@@ -290,11 +292,11 @@ class BatchSender:
         left = dict(sent)
         try:
             for part in parts:
-                found = left.pop((part.topic, part.partition), None)
-                if found is not None:
-                    self._judge(*found, part.error_code, part.base_offset, part.message)
-            for found in left.values():
-                self._judge(*found, NETWORK, -1, text or "the answer left the partition out")
+                entry = left.pop((part.topic, part.partition), None)
+                if entry is not None:
+                    self._judge(*entry, part.error_code, part.base_offset, part.message)
+            for entry in left.values():
+                self._judge(*entry, NETWORK, -1, text or "the answer left the partition out")
         except Exception as error:  # as in _drain
             self._failed(ProduceFailure(NETWORK, repr(error)))
         if not self.outstanding and self.when_delivered is not None:
@@ -337,7 +339,7 @@ class BatchSender:
         """Halves a batch that is larger than the topic's own `max.message.bytes`."""
         size = len(batch.data)
         self.most_bytes[queue.topic] = min(size // 2, self.most_bytes.get(queue.topic, size))
-        made = queue.split(batch, transactional=self._settings.transactional_id is not None)
+        parts = queue.split(batch, transactional=self._settings.transactional_id is not None)
         self._forget((batch,))
-        self.outstanding += len(made)
-        self.waiting_bytes += sum(len(one.data) for one in made)
+        self.outstanding += len(parts)
+        self.waiting_bytes += sum(len(part.data) for part in parts)

@@ -49,10 +49,15 @@ class EndWatch:
     """Opened with `open`, driven by `run`; `look` notes that other partitions are wanted. Used in one loop."""
 
     def __init__(
-        self, client: LeaderClient, wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, read_committed: bool
+        self,
+        client: LeaderClient,
+        positions: Mapping[Part, int],
+        on_ends: Callable[[Ends], None],
+        *,
+        read_committed: bool,
     ) -> None:
         self._client = client
-        self._wanted = wanted
+        self._wanted = positions
         self._on_ends = on_ends
         self._isolation = int(read_committed)
         self._home: dict[Part, int] = {}
@@ -70,9 +75,10 @@ class EndWatch:
     @staticmethod
     @asynccontextmanager
     async def open(
-        properties: Mapping[str, str], wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, client_id: str
+        properties: Mapping[str, str], positions: Mapping[Part, int], on_ends: Callable[[Ends], None], *, client_id: str
     ) -> AsyncIterator[EndWatch]:
-        """`wanted` has the position of each partition, and may change; `on_ends` gets each answer, also an empty one.
+        """`positions` has the position of each partition, and may change; `on_ends` gets each answer, also an empty
+        one.
 
         `properties` are Java's; `isolation.level` determines which end is meant. Raises InvalidArgument.
         """
@@ -80,12 +86,12 @@ class EndWatch:
         wait_ms = MAX_WAIT_MS + int(ANSWER_SECONDS * 1000)
         client = LeaderClient(properties, client_id=client_id, request_timeout_ms=wait_ms)
         try:
-            yield EndWatch(client, wanted, on_ends, read_committed=read_committed)
+            yield EndWatch(client, positions, on_ends, read_committed=read_committed)
         finally:
             await client.close()
 
     def look(self) -> None:
-        """Notes that `wanted` has changed."""
+        """Notes that `positions` have changed."""
         self._changed.set()
 
     def partitions_of(self, topic: str) -> int:
@@ -113,7 +119,7 @@ class EndWatch:
             raise Unavailable(f"no broker reports where partitions end: {error!r}") from None
 
     async def _other(self, seconds: float) -> bool:
-        """Waits at most `seconds` for a change of `wanted`; returns whether any partition is wanted."""
+        """Waits at most `seconds` for a change of the positions; returns whether any partition is wanted."""
         await wait_or_stop(self._changed, seconds)
         return bool(self._wanted)
 
@@ -122,12 +128,12 @@ class EndWatch:
         now = asyncio.get_running_loop().time()
         if topics != self._topics:
             self._topics = topics
-            known = await self._client.set_topics(list(topics))
+            topic_infos = await self._client.set_topics(list(topics))
         elif now - self.refreshed > self.refresh_seconds - EARLY_SECONDS:
-            known = await self._client.force_metadata_update()
+            topic_infos = await self._client.force_metadata_update()
         else:
             return
-        if not known:
+        if not topic_infos:
             raise KafkaError("no broker answers")
         self.refreshed = now
 
@@ -179,7 +185,11 @@ class EndWatch:
             positions = {part: (self._wanted[part], epoch) for part, epoch in led.items()}
             answer = await answer_of(self._client, node, session.request(positions, wait_ms))
             answered = session.answered(answer)
-            ends = self._ends(one for one in answered if one.part in led and led[one.part] == positions[one.part][1])
+            ends = self._ends(
+                answered_end
+                for answered_end in answered
+                if answered_end.part in led and led[answered_end.part] == positions[answered_end.part][1]
+            )
             self._on_ends(ends)
             quiet = not (ends.offsets or ends.gone) and len(led) == before
             wait_ms = min(2 * wait_ms, MAX_WAIT_MS) if quiet else MIN_WAIT_MS

@@ -23,20 +23,20 @@ async def epoch_ends(client: Client, epochs: Mapping[Part, int], *, seconds: flo
     """
     clock = asyncio.get_running_loop().time
     deadline, backoff = clock() + seconds, Backoff(first=0.05, most=1.0)
-    open_parts, found = dict(epochs), dict[Part, EpochEnd]()
+    open_parts, ends = dict(epochs), dict[Part, EpochEnd]()
     while open_parts and clock() < deadline:
         try:
             async with asyncio.timeout_at(deadline):
-                found |= await _ends_once(client, open_parts)
+                ends |= await _ends_once(client, open_parts)
         except IncompatibleBrokerVersion:
             raise
         except (KafkaError, OSError, TimeoutError):
             pass
-        open_parts = {one: epoch for one, epoch in epochs.items() if one not in found or passes(found[one].code)}
+        open_parts = {part: epoch for part, epoch in epochs.items() if part not in ends or passes(ends[part].code)}
         if open_parts:
             await asyncio.sleep(max(0.0, min(deadline - clock(), backoff.next())))
     nothing = EpochEnd(NO_EPOCH, -1, CODES["NETWORK_EXCEPTION"])
-    return {one: found.get(one, nothing) for one in epochs}
+    return {part: ends.get(part, nothing) for part in epochs}
 
 
 async def _ends_once(client: Client, epochs: Mapping[Part, int]) -> dict[Part, EpochEnd]:
@@ -53,7 +53,7 @@ async def _ends_once(client: Client, epochs: Mapping[Part, int]) -> dict[Part, E
             answered[topic, number] = EpochEnd(NO_EPOCH, -1, CODES["LEADER_NOT_AVAILABLE"])
         else:
             by_node.setdefault(leader.node, {})[topic, number] = AskedEpoch(epoch, leader.epoch)
-    for node, asked in by_node.items():
-        answer: EpochEnds = await answer_of(client, node, AskEpochEnds(asked))
+    for node, epochs_of_node in by_node.items():
+        answer: EpochEnds = await answer_of(client, node, AskEpochEnds(epochs_of_node))
         answered |= answer.parts
     return answered

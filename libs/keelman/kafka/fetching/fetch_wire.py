@@ -95,10 +95,10 @@ class Fetch11(WireRequest, key=1, version=11, answer=FetchAnswer):
     def encode(self) -> bytes:
         """Encodes the request without its header."""
         settings = self.settings
-        wanted = dict[str, list[bytes]]()
+        by_topic = dict[str, list[bytes]]()
         for (topic, number), (at, epoch) in self.positions.items():
-            one = _WANTED.pack(number, epoch, at, UNKNOWN, settings.partition_bytes)
-            wanted.setdefault(topic, []).append(one)
+            packed = _WANTED.pack(number, epoch, at, UNKNOWN, settings.partition_bytes)
+            by_topic.setdefault(topic, []).append(packed)
         forgotten = dict[str, list[bytes]]()
         for topic, number in self.forgotten:
             forgotten.setdefault(topic, []).append(_INT32.pack(number))
@@ -106,8 +106,8 @@ class Fetch11(WireRequest, key=1, version=11, answer=FetchAnswer):
         rack = settings.rack.encode()
         return b"".join(
             (
-                _REQUEST.pack(CONSUMER, *limits, *self.session, len(wanted)),
-                *_by_topic(wanted),
+                _REQUEST.pack(CONSUMER, *limits, *self.session, len(by_topic)),
+                *_by_topic(by_topic),
                 _INT32.pack(len(forgotten)),
                 *_by_topic(forgotten),
                 len(rack).to_bytes(2),

@@ -44,15 +44,15 @@ def whole_batches(
     producer's records from there to its abort marker are left out. Each leader epoch is appended to `epochs`, with its
     first offset. Without `check_crcs` only batches that are left out are checked. Raises CorruptBatch.
     """
-    found: list[tuple[BatchHeader, memoryview]] = []
-    begins = sorted(aborted, key=lambda one: one[1], reverse=True) if read_committed else []
+    batches: list[tuple[BatchHeader, memoryview]] = []
+    begins = sorted(aborted, key=lambda range_: range_[1], reverse=True) if read_committed else []
     open_aborted: set[int] = set()
     for header, batch in record_batches(data):
         if header.magic < 2:
             # A compressed set of old messages has the offset of its last message.
             # https://kafka.apache.org/documentation/#messageset
             if header.base_offset >= position:
-                found.append((header, batch))
+                batches.append((header, batch))
                 position = header.base_offset + 1
             continue
         if check_crcs:
@@ -70,9 +70,9 @@ def whole_batches(
             if open_aborted and _aborts(header, batch):
                 open_aborted.discard(header.producer_id)
         elif not passed_over:
-            found.append((header, batch))
+            batches.append((header, batch))
         position = max(position, header.last_offset + 1)
-    return found, position
+    return batches, position
 
 
 def _gone(header: BatchHeader, open_aborted: set[int]) -> bool:

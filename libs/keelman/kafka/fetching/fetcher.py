@@ -68,7 +68,7 @@ class BatchFetcher:
         """Whether the checksums of all batches are checked, or only those of skipped batches; may change."""
         self._arrivals = Arrivals(self._settings.held_bytes, arrived)
         self._loop = asyncio.get_running_loop()
-        self._positions = {one: Position(at) if isinstance(at, int) else at for one, at in positions.items()}
+        self._positions = {part: Position(at) if isinstance(at, int) else at for part, at in positions.items()}
         self._checks = PositionChecks(client, self._isolation, reset)
         self._homeless = set(positions)
         self._must_place = asyncio.Event()
@@ -114,7 +114,7 @@ class BatchFetcher:
 
     def heard_at(self, topic: str) -> float:
         """Returns when the leaders of all partitions of a topic had last answered for them, by the monotonic clock."""
-        return min(at for one, at in self._heard.items() if one[0] == topic)
+        return min(at for part, at in self._heard.items() if part[0] == topic)
 
     def partitions_of(self, topic: str) -> int:
         """Returns a topic's number of partitions, as far as it is known."""
@@ -138,10 +138,10 @@ class BatchFetcher:
 
     async def leave(self, parts: Collection[Part]) -> dict[Part, Position]:
         """Stops fetching these partitions, whose batches may have arrived; returns their positions. In its loop."""
-        for led, one in product(self._led.values(), parts):
-            led.pop(one, None)
+        for led, part in product(self._led.values(), parts):
+            led.pop(part, None)
         self._homeless.difference_update(parts)
-        return {one: self._positions[one] for one in parts}
+        return {part: self._positions[part] for part in parts}
 
     async def close(self) -> None:
         """Ends all requests and closes the client."""
@@ -164,12 +164,12 @@ class BatchFetcher:
                 self._retry_ms = int(pause * 1000)
                 await asyncio.sleep(pause)
             self._must_place.clear()
-            why = await self._client.learn({topic for topic, _ in self._positions})
-            for one in [] if why else sorted(self._homeless):
-                why = self._home(one) or why
+            problem = await self._client.learn({topic for topic, _ in self._positions})
+            for part in [] if problem else sorted(self._homeless):
+                problem = self._home(part) or problem
             placed_at = self._loop.time()
-            if why:
-                self._problems[None] = why
+            if problem:
+                self._problems[None] = problem
                 self._must_place.set()
             else:
                 self._problems = {node: text for node, text in self._problems.items() if node in self._led}
@@ -178,24 +178,24 @@ class BatchFetcher:
         """Moves partitions to their current leaders after each report of a broker, requested or not, even while their
         former leader still holds a request."""
         moved = [
-            (node, one)
+            (node, part)
             for node, led in self._led.items()
-            for one, epoch in led.items()
-            if self._moved(node, one, epoch)
+            for part, epoch in led.items()
+            if self._moved(node, part, epoch)
         ]
         try:
-            for node, one in moved:
-                self._rehome(node, one)
+            for node, part in moved:
+                self._rehome(node, part)
         except FetchFailure as error:
             self._arrivals.fail(error)
 
-    def _moved(self, node: int, one: Part, epoch: int) -> bool:
-        leader = self._client.leader_of(one)
+    def _moved(self, node: int, part: Part, epoch: int) -> bool:
+        leader = self._client.leader_of(part)
         if leader is None or leader.node < 0:
             return False
-        elsewhere = leader.node != node and self._near.get(one, 0.0) < self._loop.time()
+        elsewhere = leader.node != node and self._near.get(part, 0.0) < self._loop.time()
         gone = self._client.cluster.broker_metadata(node) is None
-        another = self._is_another(one) or self._client.leaders.disputed(one[0])
+        another = self._is_another(part) or self._client.leaders.disputed(part[0])
         return elsewhere or gone or another or leader.epoch != epoch
 
     async def _refresh(self) -> None:
@@ -212,55 +212,55 @@ class BatchFetcher:
                 await asyncio.sleep(CONFIRM_SECONDS)
                 self._unconfirmed.clear()
 
-    def _is_another(self, one: Part) -> bool:
-        return made_anew(self._positions[one], self._client.leaders.topic_id(one[0]))
+    def _is_another(self, part: Part) -> bool:
+        return made_anew(self._positions[part], self._client.leaders.topic_id(part[0]))
 
-    def _home(self, one: Part) -> str:
+    def _home(self, part: Part) -> str:
         """Gives a partition to its leader; returns why that failed, or empty."""
-        if one[0] in self._client.cluster.unauthorized_topics:
-            self._refuse(one, FetchFailure(NOT_ALLOWED, f"topic {one[0]} may not be read"))
+        if part[0] in self._client.cluster.unauthorized_topics:
+            self._refuse(part, FetchFailure(NOT_ALLOWED, f"topic {part[0]} may not be read"))
             return ""
-        leader = self._client.leader_of(one)
+        leader = self._client.leader_of(part)
         if leader is None:
-            return f"no partition {one[1]} of topic {one[0]}"
+            return f"no partition {part[1]} of topic {part[0]}"
         if leader.node < 0:
-            return f"partition {one[1]} of topic {one[0]} has no leader"
-        leaders, another = self._client.leaders, self._is_another(one)
-        if leaders.disputed(one[0]) or (another and not leaders.agreed(one[0])):
-            return f"topic {one[0]} may have been created again: another broker is queried"
+            return f"partition {part[1]} of topic {part[0]} has no leader"
+        leaders, another = self._client.leaders, self._is_another(part)
+        if leaders.disputed(part[0]) or (another and not leaders.agreed(part[0])):
+            return f"topic {part[0]} may have been created again: another broker is queried"
         if another:
-            self._checks.restart(one, self._positions[one], leaders.topic_id(one[0]))
-            self._notified_end[one] = -1
-        self._homeless.discard(one)
-        self._near.pop(one, None)
-        self._lead(leader.node, one, leader.epoch)
+            self._checks.restart(part, self._positions[part], leaders.topic_id(part[0]))
+            self._notified_end[part] = -1
+        self._homeless.discard(part)
+        self._near.pop(part, None)
+        self._lead(leader.node, part, leader.epoch)
         return ""
 
-    def _refuse(self, one: Part, failure: FetchFailure) -> None:
+    def _refuse(self, part: Part, failure: FetchFailure) -> None:
         if self._refused is None:
             raise failure
-        self._homeless.discard(one)
-        self._refused(one, failure)
+        self._homeless.discard(part)
+        self._refused(part, failure)
 
-    def _lead(self, node: int, one: Part, epoch: int) -> None:
+    def _lead(self, node: int, part: Part, epoch: int) -> None:
         if node not in self._led:
             self._led[node] = {}
             self._tasks.start(self._follow(node))
-        self._led[node][one] = epoch
+        self._led[node][part] = epoch
         self._joined.add(node)
 
     def _unhome(self, node: int, parts: Iterable[Part]) -> None:
-        for one in parts:
-            del self._led[node][one]
-            self._homeless.add(one)
+        for part in parts:
+            del self._led[node][part]
+            self._homeless.add(part)
         self._must_place.set()
 
-    def _rehome(self, node: int, one: Part) -> None:
+    def _rehome(self, node: int, part: Part) -> None:
         """Moves the partition from this node to its known leader."""
-        del self._led[node][one]
-        self._homeless.add(one)
+        del self._led[node][part]
+        self._homeless.add(part)
         self._records_at = self._loop.time()
-        if self._home(one):
+        if self._home(part):
             self._must_place.set()
 
     async def _follow(self, node: int) -> None:
@@ -307,59 +307,60 @@ class BatchFetcher:
     def _return_from_near(self, node: int) -> None:
         """Moves partitions that are read from a follower back to their leader now and then (KIP-392)."""
         now = self._loop.time()
-        for one in [one for one in self._led[node] if self._near.get(one, now) < now]:
-            self._rehome(node, one)
+        for part in [part for part in self._led[node] if self._near.get(part, now) < now]:
+            self._rehome(node, part)
 
     async def _check(self, node: int) -> None:
         led, positions = self._led[node], self._positions
-        doubtful = {one: (positions[one], epoch) for one, epoch in led.items() if positions[one].doubtful(epoch)}
+        doubtful = {part: (positions[part], epoch) for part, epoch in led.items() if positions[part].doubtful(epoch)}
         if doubtful:
-            problems = await self._checks.check(node, doubtful, lambda one: led.get(one) == doubtful[one][1])
-            for one, code in problems.items():
-                self._good(node, one, code)
+            problems = await self._checks.check(node, doubtful, lambda part: led.get(part) == doubtful[part][1])
+            for part, code in problems.items():
+                self._good(node, part, code)
 
     async def _fetch(self, node: int, asking: Asking, session: FetchSession, wait_ms: int) -> dict[str, int]:
         """Sends one Fetch; returns the bytes of records that it brought, by topic."""
         led = self._led[node]
         # The last to bring records goes last: an answer that is full before its end begins with other partitions.
-        wanted = {
-            one: (at.offset, epoch) for one, epoch in led.items() if not (at := self._positions[one]).doubtful(epoch)
+        sought = {
+            part: (at.offset, epoch) for part, epoch in led.items() if not (at := self._positions[part]).doubtful(epoch)
         }
-        if not wanted:
+        if not sought:
             return {}
         brought = dict[str, int]()
-        answer = await asking.ask(session.request(wanted, wait_ms), wait_ms / 1000)
-        heard = dict.fromkeys((one for one, (_, epoch) in wanted.items() if led.get(one) == epoch), self._loop.time())
+        answer = await asking.ask(session.request(sought, wait_ms), wait_ms / 1000)
+        current = [part for part, (_, epoch) in sought.items() if led.get(part) == epoch]
+        heard = dict.fromkeys(current, self._loop.time())
         for fetched in session.answered(answer):
-            one = fetched.part
-            if (self._positions[one].offset, led.get(one)) != wanted.get(one):
+            part = fetched.part
+            if (self._positions[part].offset, led.get(part)) != sought.get(part):
                 continue  # the partition has moved meanwhile
-            if not self._reaches(node, one, fetched.code):
-                heard.pop(one, None)
+            if not self._reaches(node, part, fetched.code):
+                heard.pop(part, None)
                 continue
-            self._take_in(fetched, led[one], fetched.last_stable_offset if self._isolation else fetched.high_watermark)
+            self._take_in(fetched, led[part], fetched.last_stable_offset if self._isolation else fetched.high_watermark)
             if fetched.data:
-                brought[one[0]] = brought.get(one[0], 0) + len(fetched.data)
-                led[one] = led.pop(one)
+                brought[part[0]] = brought.get(part[0], 0) + len(fetched.data)
+                led[part] = led.pop(part)
             elif fetched.near not in (-1, node):
-                self._near[one] = self._loop.time() + self._client._metadata_max_age_ms / 1000
-                self._lead(fetched.near, one, led.pop(one))
+                self._near[part] = self._loop.time() + self._client._metadata_max_age_ms / 1000
+                self._lead(fetched.near, part, led.pop(part))
         self._heard.update(heard)
         return brought
 
-    def _reaches(self, node: int, one: Part, code: int) -> bool:
+    def _reaches(self, node: int, part: Part, code: int) -> bool:
         """Whether the answer for a partition has the data at its position."""
         if for_code(code) is not OffsetOutOfRangeError:
-            return self._good(node, one, code)
-        if one in self._near:
-            self._unhome(node, [one])  # a follower may be behind
+            return self._good(node, part, code)
+        if part in self._near:
+            self._unhome(node, [part])  # a follower may be behind
         else:
-            self._positions[one].missing = True
-            self._notified_end[one] = -1
+            self._positions[part].missing = True
+            self._notified_end[part] = -1
         return False
 
     def _take_in(self, fetched: FetchedPart, epoch: int, end: int) -> None:
-        one, position = fetched.part, self._positions[fetched.part]
+        part, position = fetched.part, self._positions[fetched.part]
         before, epochs = position.offset, list[tuple[int, int]]()
         try:
             batches, behind = whole_batches(
@@ -371,29 +372,29 @@ class BatchFetcher:
                 epochs=epochs,
             )
         except CorruptBatch as error:
-            raise CorruptBatch(f"partition {one[1]} of topic {one[0]}: {error.message}") from error
-        position.topic_id = position.topic_id or self._client.leaders.topic_id(one[0])
+            raise CorruptBatch(f"partition {part[1]} of topic {part[0]}: {error.message}") from error
+        position.topic_id = position.topic_id or self._client.leaders.topic_id(part[0])
         position.advance(behind, epochs, epoch)
-        self.ends[one] = end
+        self.ends[part] = end
         at_end = behind >= end
-        if behind == before and not (at_end and self._notified_end.get(one) != behind):
+        if behind == before and not (at_end and self._notified_end.get(part) != behind):
             return
         if at_end:
-            self._notified_end[one] = behind
+            self._notified_end[part] = behind
         size = sum(header.size for header, _ in batches)
-        self._arrivals.put(Fetched(*one, batches, before, behind, end, size, position.topic_id))
+        self._arrivals.put(Fetched(*part, batches, before, behind, end, size, position.topic_id))
 
-    def _good(self, node: int, one: Part, code: int) -> bool:
+    def _good(self, node: int, part: Part, code: int) -> bool:
         """Whether a partition's answer has no error; looks for its leader again if useful. Raises FetchFailure."""
         if not code:
             return True
-        text = f"partition {one[1]} of topic {one[0]}: {name_of(code)}"
+        text = f"partition {part[1]} of topic {part[0]}: {name_of(code)}"
         if code == NOT_ALLOWED:
-            del self._led[node][one]
-            self._refuse(one, FetchFailure(code, text))
+            del self._led[node][part]
+            self._refuse(part, FetchFailure(code, text))
             return False
         if not passes(code):
             raise FetchFailure(code, text)
         self._problems[None] = text
-        self._unhome(node, [one])
+        self._unhome(node, [part])
         return False

@@ -73,8 +73,8 @@ class AskEpochEnds(WireRequest, key=23, version=4, answer=EpochEnds):
     def encode(self) -> bytes:
         """Encodes the request as a consumer's."""
         parts = {
-            (topic, number): struct.pack(">iii", number, one.current, one.epoch) + NO_TAGS
-            for (topic, number), one in self.asked.items()
+            (topic, number): struct.pack(">iii", number, end.current, end.epoch) + NO_TAGS
+            for (topic, number), end in self.asked.items()
         }
         return struct.pack(">i", _CONSUMER) + _by_topic(parts) + NO_TAGS
 

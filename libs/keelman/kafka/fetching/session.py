@@ -85,19 +85,19 @@ class FetchSession:
         self._epoch = 0
         self._known: dict[Part, tuple[int, int]] = {}
 
-    def request(self, wanted: dict[Part, tuple[int, int]], wait_ms: int) -> Fetch:
+    def request(self, positions: dict[Part, tuple[int, int]], wait_ms: int) -> Fetch:
         """Requests these offsets, each with its leader's epoch, -1 for any: a leader of another epoch refuses. Sends
         all of them in the first request, and always if the broker keeps no session."""
-        known = self._known if self._epoch else {}
-        changed = {one: at for one, at in wanted.items() if known.get(one) != at}
-        forgotten = [one for one in known if one not in wanted]
-        self._known = wanted
+        former = self._known if self._epoch else {}
+        changed = {part: at for part, at in positions.items() if former.get(part) != at}
+        forgotten = [part for part in former if part not in positions]
+        self._known = positions
         return Fetch(
             self._settings,
             isolation=self._isolation,
             wait_ms=wait_ms,
             session=(self._id, self._epoch),
-            wanted=wanted,
+            wanted=positions,
             positions=changed,
             forgotten=forgotten,
         )
@@ -107,15 +107,15 @@ class FetchSession:
 
         Raises KafkaError for any other refusal.
         """
-        found: FetchAnswer = answer if isinstance(answer, FetchAnswer) else _as_newest(answer)
-        if found.error_code in _FORGOTTEN:
+        fetch_answer: FetchAnswer = answer if isinstance(answer, FetchAnswer) else _as_newest(answer)
+        if fetch_answer.error_code in _FORGOTTEN:
             self._epoch = 0
             return []
-        if found.error_code:
-            raise for_code(found.error_code)
-        self._id = found.session_id
+        if fetch_answer.error_code:
+            raise for_code(fetch_answer.error_code)
+        self._id = fetch_answer.session_id
         self._epoch = 0 if not self._id else 1 + self._epoch % MAX_EPOCH
-        return found.parts
+        return fetch_answer.parts
 
 
 def _as_newest(answer: Any) -> FetchAnswer:

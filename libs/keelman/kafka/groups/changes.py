@@ -36,7 +36,7 @@ class GroupChanges:
 
     async def offsets(self) -> dict[TopicPart, int]:
         """Returns the committed offsets; none for a missing group."""
-        return {where: one.offset for where, one in (await self._read_committed()).items() if one.offset >= 0}
+        return {where: entry.offset for where, entry in (await self._read_committed()).items() if entry.offset >= 0}
 
     async def commit(self, offsets: Mapping[TopicPart, int], note: str = "") -> None:
         """Commits these offsets, whatever they were before, each with the note; creates a missing group.

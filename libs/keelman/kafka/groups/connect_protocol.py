@@ -125,12 +125,12 @@ def _unpacked(raw: bytes) -> bytes:
     """Unpacks bytes. Raises InvalidArgument if they are not packed or become too long."""
     packer = zlib.decompressobj()
     try:
-        found = packer.decompress(raw, MAX_BYTES)
+        unpacked = packer.decompress(raw, MAX_BYTES)
     except zlib.error:
-        found = b""
+        unpacked = b""
     if not packer.eof:
         raise InvalidArgument(f"group protocol: {len(raw)} bytes cannot be unpacked to at most {MAX_BYTES}")
-    return found
+    return unpacked
 
 
 def _weights(weights: Mapping[Work, int]) -> bytes:
@@ -183,9 +183,9 @@ class _Reader:
 
     def skips(self, mark: bytes) -> bool:
         """Skips these bytes if they come next; returns whether they did."""
-        found = self._data.startswith(mark, self._at)
-        self._at += len(mark) if found else 0
-        return found
+        is_there = self._data.startswith(mark, self._at)
+        self._at += len(mark) if is_there else 0
+        return is_there
 
     def _take(self, form: str) -> int:
         (value,) = struct.unpack_from(form, self._data, self._at)

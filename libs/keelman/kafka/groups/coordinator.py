@@ -42,10 +42,10 @@ def _why_silent(client: Client, group: str, broker: int | None, error: BaseExcep
         return f"no broker is the coordinator of group {group!r}: its partition of {GROUPS_TOPIC} has no leader"
     if broker is None:
         return f"no broker names the coordinator of group {group!r}: {one_line(error)}"
-    why = f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else one_line(error)
-    return f"{_named(client, broker)}, the coordinator of group {group!r}, does not answer: {why}"
+    reason = f"no answer within {seconds:g} s" if isinstance(error, TimeoutError) else one_line(error)
+    return f"{_named(client, broker)}, the coordinator of group {group!r}, does not answer: {reason}"
 
 
 def _named(client: Client, broker: int) -> str:
-    found = client.cluster.broker_metadata(broker)
-    return f"broker {broker}" if found is None else f"broker {broker} at {found.host}:{found.port}"
+    metadata = client.cluster.broker_metadata(broker)
+    return f"broker {broker}" if metadata is None else f"broker {broker} at {metadata.host}:{metadata.port}"

@@ -32,12 +32,12 @@ def client_id_of(worker: str) -> str:
 
 def by_url(described: Described) -> dict[str, list[Member]]:
     """Returns the group's keelman members by their addresses; none while the group rebalances."""
-    found: dict[str, list[Member]] = {}
+    members: dict[str, list[Member]] = {}
     for member in described.members if described.protocol == PROTOCOL else ():
         with contextlib.suppress(InvalidArgument):
             if member.metadata:
-                found.setdefault(decode_metadata(member.metadata).url, []).append(member)
-    return found
+                members.setdefault(decode_metadata(member.metadata).url, []).append(member)
+    return members
 
 
 async def say_farewell(group: GroupClient, member: str, url: str, *, leader: bool) -> str:
@@ -46,7 +46,7 @@ async def say_farewell(group: GroupClient, member: str, url: str, *, leader: boo
     `leader` is True for a member known to have led the group: then no notification is needed.
     """
     described = await group.describe()
-    others = [one for one in described.members if one.member != member]
+    others = [other for other in described.members if other.member != member]
     if await group.leave(member) == codes.UNKNOWN_MEMBER:
         return "it was not in the group any more"
     if leader or not others:

@@ -60,19 +60,19 @@ def fetch_offsets(group: str) -> Any:
 
 def committed(answer: Any) -> dict[TopicPart, Committed]:
     """Decodes an answer to OffsetFetch; leaves out partitions that have neither an offset nor a note."""
-    found = {
+    entries = {
         (topic, partition): Committed(offset, note or "", epoch)
         for topic, parts in answer.topics
         for partition, offset, epoch, note, _ in parts
     }
-    return {where: one for where, one in found.items() if one.offset >= 0 or one.note}
+    return {where: entry for where, entry in entries.items() if entry.offset >= 0 or entry.note}
 
 
 def commit_offsets(group: str, offsets: Mapping[TopicPart, Committed]) -> Any:
     """Returns a request that commits from outside: the group must have no members."""
     topics: dict[str, list[tuple[int, int, int, str]]] = {}
-    for (topic, partition), one in offsets.items():
-        topics.setdefault(topic, []).append((partition, one.offset, one.leader_epoch, one.note))
+    for (topic, partition), entry in offsets.items():
+        topics.setdefault(topic, []).append((partition, entry.offset, entry.leader_epoch, entry.note))
     return _COMMIT(group, *_NOBODY, list(topics.items()))
 
 

@@ -119,8 +119,8 @@ class GroupClient:
         if error in (COORDINATOR_LOADING, *LOST_COORDINATOR):
             self._turn_to(None)
             raise Unavailable(f"group {self._group}: its coordinator does not know it yet (error {error})")
-        found = tuple(Member(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
-        return Described(state, kind, protocol, found)
+        group_members = tuple(Member(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
+        return Described(state, kind, protocol, group_members)
 
     async def problem(self, group: str = "", *, seconds: float) -> str:
         """Returns why the coordinator of the group, or of another one, does not answer; empty if it does."""

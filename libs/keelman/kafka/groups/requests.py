@@ -69,9 +69,9 @@ async def ask_group(
 
 def error_codes(answer: Any) -> list[int]:
     """Returns all error codes of an answer, 0 for success: its own, and those of partitions, groups and members."""
-    found = [getattr(answer, "error_code", 0)]
+    codes = [getattr(answer, "error_code", 0)]
     for _, parts in getattr(answer, "topics", ()) or ():
-        found += [part[-1] for part in parts]
+        codes += [part[-1] for part in parts]
     for rows in (getattr(answer, "results", ()), getattr(answer, "members", ())):
-        found += [row[-1] for row in rows or ()]
-    return found
+        codes += [row[-1] for row in rows or ()]
+    return codes

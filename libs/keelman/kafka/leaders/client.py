@@ -95,7 +95,7 @@ class LeaderClient(Client):
         nodes = self._in_turn()
         open_parts = dict(leaders) if len(self.cluster.brokers()) > 1 else {}
         while open_parts:
-            node = next((one for one in nodes if any(leader.node != one for leader in open_parts.values())), None)
+            node = next((other for other in nodes if any(leader.node != other for leader in open_parts.values())), None)
             if node is None:
                 raise KafkaError("no other broker names the leader")
             nodes.remove(node)
@@ -115,10 +115,10 @@ class LeaderClient(Client):
 
     async def _resume(self) -> bool:
         """Whether one of the recently known brokers has accepted a connection."""
-        known = BROKERS.of(self.properties)
-        self.cluster._brokers = known
-        shuffled = random.sample(sorted(known), len(known))
-        for node in sorted(shuffled, key=lambda node: is_silent(known[node].host, known[node].port)):
+        brokers = BROKERS.of(self.properties)
+        self.cluster._brokers = brokers
+        shuffled = random.sample(sorted(brokers), len(brokers))
+        for node in sorted(shuffled, key=lambda node: is_silent(brokers[node].host, brokers[node].port)):
             if await self._get_conn(node) is not None:
                 self._background.start(self._md_synchronizer())
                 self._follows = True
@@ -193,7 +193,7 @@ def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInf
                 topic.code,
                 topic.name,
                 topic.internal,
-                [(one.code, number, one.node, one.replicas, one.isr) for number, one in topic.partitions.items()],
+                [(info.code, number, info.node, info.replicas, info.isr) for number, info in topic.partitions.items()],
             )
             for topic in topics.values()
         ],
@@ -202,12 +202,12 @@ def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInf
 
 async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> LeaderClient:
     """Returns a bootstrapped client for the caller to close. Raises Unavailable, Unauthenticated, InvalidArgument."""
-    made = LeaderClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
+    client = LeaderClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
     try:
-        await made.bootstrap()
+        await client.bootstrap()
     except BaseException as error:
-        await made.close()
+        await client.close()
         if not isinstance(error, KafkaError | OSError):
             raise
         raise no_broker(properties, error) from None
-    return made
+    return client

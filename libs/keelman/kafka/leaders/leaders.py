@@ -45,15 +45,15 @@ class Leaders:
         return self._brokers == 1 or list(self._words.get(topic, {}).values()).count(topic_id) > 1
 
     def _newest(self, topic: TopicInfo, node: int) -> TopicInfo:
-        known = self._ids.get(topic.name, "")
+        known_id = self._ids.get(topic.name, "")
         if topic.code or not topic.partitions:
             return topic
         if topic.id:
             self._words.setdefault(topic.name, {})[node] = topic.id
-            if known and topic.id != known:
+            if known_id and topic.id != known_id:
                 if not self._agreed(topic.name, topic.id):
-                    mine = {number: one for (name, number), one in self._leaders.items() if name == topic.name}
-                    return TopicInfo(topic.name, known, 0, mine, topic.internal)
+                    mine = {number: leader for (name, number), leader in self._leaders.items() if name == topic.name}
+                    return TopicInfo(topic.name, known_id, 0, mine, topic.internal)
                 for part in [part for part in self._leaders if part[0] == topic.name]:
                     del self._leaders[part]
             self._ids[topic.name] = topic.id

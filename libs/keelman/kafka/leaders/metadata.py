@@ -136,12 +136,12 @@ async def metadata_of(client: Client, topics: Collection[str], *, first: Iterabl
     problem: BaseException | None = None
     for node in dict.fromkeys([*preferred, *nodes]):
         try:
-            found: MetadataAnswer = await answer_of(client, node, AskMetadata(topics))
+            answer: MetadataAnswer = await answer_of(client, node, AskMetadata(topics))
         except IncompatibleBrokerVersion:
             raise
         except (KafkaError, OSError, TimeoutError) as error:
             problem = error
             continue
-        if found.brokers:
-            return found
+        if answer.brokers:
+            return answer
     raise KafkaError(f"no broker answers about topics: {problem!r}")

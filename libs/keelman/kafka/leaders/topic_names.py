@@ -68,11 +68,11 @@ async def topic_names(client: Client) -> TopicNames:
     problem: BaseException | None = None
     for node in nodes:
         try:
-            found: TopicNames = await answer_of(client, node, AskTopicNames())
+            answer: TopicNames = await answer_of(client, node, AskTopicNames())
         except IncompatibleBrokerVersion:
             raise
         except (KafkaError, OSError, TimeoutError) as error:
             problem = error
         else:
-            return found
+            return answer
     raise KafkaError(f"no broker names the topics: {problem!r}")

@@ -19,11 +19,11 @@ def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: Clie
     Connect requires the worker's security keys again under each client's prefix; here they hold for all clients of
     the same brokers. Other brokers get no SASL credentials except those under the client's own prefixes.
     """
-    given = {**under(f"{client}.", worker), **under(f"{client}.override.", connector)}
-    given = {k: v for k, v in given.items() if not k.startswith("override.")}
-    same = given.get(_SERVERS, worker.get(_SERVERS)) == worker.get(_SERVERS)
+    own = {**under(f"{client}.", worker), **under(f"{client}.override.", connector)}
+    own = {k: v for k, v in own.items() if not k.startswith("override.")}
+    same = own.get(_SERVERS, worker.get(_SERVERS)) == worker.get(_SERVERS)
     prefixes = (*_TRUST, *_IDENTITY) if same else _TRUST
-    return {**{k: v for k, v in worker.items() if k in _SHARED or k.startswith(prefixes)}, **given}
+    return {**{k: v for k, v in worker.items() if k in _SHARED or k.startswith(prefixes)}, **own}
 
 
 def sink_group(worker: Mapping[str, str], connector: Mapping[str, str], name: str) -> str:

@@ -21,21 +21,21 @@ def client_faults(config: Mapping[str, str | None], worker: Mapping[str, str]) -
 
     Called at validation, with references resolved; an unresolved one, `${...}`, is not checked.
     """
-    given = {k: v for k, v in config.items() if v is not None and not v.startswith("${")}
-    found: dict[str, str] = {}
+    own_config = {k: v for k, v in config.items() if v is not None and not v.startswith("${")}
+    faults: dict[str, str] = {}
     for client in get_args(ClientKind):
         prefix = f"{client}.override."
-        own = [key for key in given if key.startswith(prefix)]
+        own = [key for key in own_config if key.startswith(prefix)]
         if own:
-            for key, message in problems(merged(worker, given, client), client, worker.get(oauth.ALLOWED_KEY, "")):
-                found[f"{prefix}{key}" if f"{prefix}{key}" in given else own[0]] = message
+            for key, message in problems(merged(worker, own_config, client), client, worker.get(oauth.ALLOWED_KEY, "")):
+                faults[f"{prefix}{key}" if f"{prefix}{key}" in own_config else own[0]] = message
     allowed = oauth.listed(worker.get(oauth.ALLOWED_KEY, ""))
-    for key, value in given.items():
+    for key, value in own_config.items():
         try:
             if key.endswith(_JAAS) and value.strip():
                 jaas.parse(value)
             elif key.endswith(oauth.URL_KEY) and value.strip():
                 oauth.checked_url(value.strip(), allowed)
         except InvalidArgument as error:
-            found.setdefault(key, error.message)
-    return found
+            faults.setdefault(key, error.message)
+    return faults

@@ -43,10 +43,10 @@ class Words:
 
     def of(self, key: str, text: str) -> str:
         """Returns the other library's word. Raises InvalidArgument, which lists the legal words."""
-        found = self.legal.get(text.lower())
-        if found is None:
+        legal = self.legal.get(text.lower())
+        if legal is None:
             raise InvalidArgument.of(key, text, "one of " + ", ".join(self.legal))
-        return found
+        return legal
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +64,15 @@ class Servers:
 
     def of(self, key: str, text: str) -> str:
         """Returns host:port, comma-separated. Raises InvalidArgument for the first invalid address."""
-        given = [one for one in map(str.strip, text.split(",")) if one] or [text]
-        return ",".join(self.address(key, one) for one in given)
+        servers = [server for server in map(str.strip, text.split(",")) if server] or [text]
+        return ",".join(self.address(key, server) for server in servers)
 
     def address(self, key: str, text: str) -> str:
         """Returns one address as host:port. Raises InvalidArgument."""
-        found = _SERVER.fullmatch(text)
-        if found is None or not 0 < int(found[2]) < 65536:
+        match = _SERVER.fullmatch(text)
+        if match is None or not 0 < int(match[2]) < 65536:
             raise InvalidArgument.of(key, text, HOST_AND_PORT)
-        return f"{found[1]}:{found[2]}"
+        return f"{match[1]}:{match[2]}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class Classes:
 
     def names(self, key: str, text: str) -> list[str]:
         """Returns their simple names without duplicates. Raises InvalidArgument for an unknown class."""
-        given = [part.strip() for part in text.split(",") if part.strip()]
-        names = list(dict.fromkeys(part.removeprefix(f"{self.package}.") for part in given))
+        own_names = [part.strip() for part in text.split(",") if part.strip()]
+        names = list(dict.fromkeys(part.removeprefix(f"{self.package}.") for part in own_names))
         if any(name not in self.legal for name in names):
             raise InvalidArgument.of(key, text, f"one or more of {', '.join(self.legal)} of {self.package}")
         return names
@@ -140,4 +140,4 @@ class ClientKey:
 
     def accepts(self, text: str) -> bool:
         """Whether a value describes keelman's own behaviour."""
-        return text.strip().lower() in {one.lower() for one in self.accepted}
+        return text.strip().lower() in {word.lower() for word in self.accepted}

@@ -24,12 +24,12 @@ def _used(name: str, says: str) -> ClientKey:
     return ClientKey(name, ALL, "used", says)
 
 
-def _ignored(name: str, why: str) -> ClientKey:
-    return ClientKey(name, ALL, "ignored", why)
+def _ignored(name: str, reason: str) -> ClientKey:
+    return ClientKey(name, ALL, "ignored", reason)
 
 
-def _refused(name: str, why: str, *accepted: str) -> ClientKey:
-    return ClientKey(name, ALL, "refused", why, accepted=("", *accepted))
+def _refused(name: str, reason: str, *accepted: str) -> ClientKey:
+    return ClientKey(name, ALL, "refused", reason, accepted=("", *accepted))
 
 
 SECURITY: tuple[ClientKey, ...] = (

@@ -23,95 +23,97 @@ _ROWS: dict[ClientKind, dict[str, ClientKey]] = {
 }
 
 
-def for_java(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
+def for_java(properties: Mapping[str, str], client: ClientKind) -> dict[str, str]:
     """Returns the Java properties that such a Java client uses; leaves out blank ones without a
     meaning. Callers have checked the properties."""
     rows = _ROWS[client]
-    heeded = {k: v for k, v in given.items() if k in rows and rows[k].use != "ignored" and (v.strip() or k in _BLANK)}
+    heeded = {
+        k: v for k, v in properties.items() if k in rows and rows[k].use != "ignored" and (v.strip() or k in _BLANK)
+    }
     if heeded.get(oauth.URL_KEY):
         heeded.setdefault("sasl.login.callback.handler.class", _LOGIN_HANDLER)
     return heeded
 
 
-def librdkafka_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, Any]:
+def librdkafka_settings(properties: Mapping[str, str], client: ClientKind) -> dict[str, Any]:
     """Returns the settings of such a client, without its defaults. Raises InvalidArgument, which names the key."""
-    check(given, client)
-    made: dict[str, Any] = {}
+    check(properties, client)
+    settings: dict[str, Any] = {}
     for key, row in _ROWS[client].items():
-        if row.librdkafka and given.get(key, "").strip():
-            made[row.librdkafka] = row.value.of(key, given[key].strip())
-    _reconcile(made)
-    return {**made, **security.for_librdkafka(given)}
+        if row.librdkafka and properties.get(key, "").strip():
+            settings[row.librdkafka] = row.value.of(key, properties[key].strip())
+    _reconcile(settings)
+    return {**settings, **security.for_librdkafka(properties)}
 
 
-def aiokafka_settings(given: Mapping[str, str]) -> dict[str, Any]:
+def aiokafka_settings(properties: Mapping[str, str]) -> dict[str, Any]:
     """Returns aiokafka's arguments for a connection, except for its brokers and its login. Raises InvalidArgument."""
-    check(given, "admin")
-    made: dict[str, Any] = {}
+    check(properties, "admin")
+    settings: dict[str, Any] = {}
     for key, row in _ROWS["admin"].items():
-        if row.aiokafka.endswith("_ms") and given.get(key, "").strip():
-            made[row.aiokafka] = int(row.value.of(key, given[key].strip()))
-    if made.get("connections_max_idle_ms") == 0:
-        made["connections_max_idle_ms"] = None
-    return made
+        if row.aiokafka.endswith("_ms") and properties.get(key, "").strip():
+            settings[row.aiokafka] = int(row.value.of(key, properties[key].strip()))
+    if settings.get("connections_max_idle_ms") == 0:
+        settings["connections_max_idle_ms"] = None
+    return settings
 
 
-def check(given: Mapping[str, str], client: ClientKind) -> None:
+def check(properties: Mapping[str, str], client: ClientKind) -> None:
     """Raises InvalidArgument for the first key that is refused."""
-    for key, why in refusals(given, client):
-        raise InvalidArgument(f"{key}: {given[key]!r} is refused: {why}", metadata={"field": key})
+    for key, reason in refusals(properties, client):
+        raise InvalidArgument(f"{key}: {properties[key]!r} is refused: {reason}", metadata={"field": key})
 
 
-def refusals(given: Mapping[str, str], client: ClientKind) -> Iterable[tuple[str, str]]:
+def refusals(properties: Mapping[str, str], client: ClientKind) -> Iterable[tuple[str, str]]:
     """Yields the keys whose values such a client cannot use, and why."""
-    for key, value in given.items():
+    for key, value in properties.items():
         row = _ROWS[client].get(key)
         if row is not None and row.refuses(value):
             yield key, row.says
 
 
-def ignored(given: Mapping[str, str], client: ClientKind) -> dict[str, str]:
+def ignored(properties: Mapping[str, str], client: ClientKind) -> dict[str, str]:
     """Returns the keys that such a client ignores, with reasons, unless the value describes what it does anyway."""
-    rows = ((key, _ROWS[client].get(key), value) for key, value in given.items())
+    rows = ((key, _ROWS[client].get(key), value) for key, value in properties.items())
     return {key: row.says for key, row, value in rows if row is not None and row.passes_over(value, client)}
 
 
-def ignored_by_workers(given: Mapping[str, str]) -> dict[str, str]:
+def ignored_by_workers(properties: Mapping[str, str]) -> dict[str, str]:
     """Returns the same for the unprefixed keys in a worker's properties, which are for the worker's own clients."""
-    found: dict[str, str] = {}
+    notes: dict[str, str] = {}
     for row in TABLE:
-        if row.name in given and not row.of_workers and given[row.name].strip():
-            found.setdefault(row.name, row.says if row.use == "ignored" else _BEHIND_PREFIX)
-    return found
+        if row.name in properties and not row.of_workers and properties[row.name].strip():
+            notes.setdefault(row.name, row.says if row.use == "ignored" else _BEHIND_PREFIX)
+    return notes
 
 
-def ignored_by_mirrors(given: Mapping[str, str]) -> dict[str, str]:
+def ignored_by_mirrors(properties: Mapping[str, str]) -> dict[str, str]:
     """Returns the same for the keys of a mirror's consumer."""
-    found = ignored(given, "consumer")
+    notes = ignored(properties, "consumer")
     for key, row in _ROWS["consumer"].items():
-        text = given.get(key, "").strip()
+        text = properties.get(key, "").strip()
         heeded = key in FETCHED or (row.of_workers and "p" not in row.not_by)  # as keelman's own producers, too
         if text and row.use == "used" and not heeded and not row.accepts(text):
-            found[key] = _BY_FETCHER
-    return found
+            notes[key] = _BY_FETCHER
+    return notes
 
 
-def problems(given: Mapping[str, str], client: ClientKind, allowed_urls: str = "") -> list[tuple[str, str]]:
+def problems(properties: Mapping[str, str], client: ClientKind, allowed_urls: str = "") -> list[tuple[str, str]]:
     """Returns faulty keys, and why: refused values, malformed numbers, login modules and URLs that are not
     allowed. Opens no file and no connection. `allowed_urls` is the worker's list."""
-    found = [(key, f"{key}: {given[key]!r} is refused: {why}") for key, why in refusals(given, client)]
+    faults = [(key, f"{key}: {properties[key]!r} is refused: {reason}") for key, reason in refusals(properties, client)]
     for key, row in _ROWS[client].items():
-        if given.get(key, "").strip():
-            found += _fault(key, lambda key=key, row=row: row.value.of(key, given[key].strip()))
-    found += _fault("security.protocol", lambda: security.protocol(given))
-    if not found and security.protocol(given).startswith("SASL"):
-        found += _fault("sasl.mechanism", lambda: security.login(given))
-    elif given.get("sasl.jaas.config", "").strip():
-        found += _fault("sasl.jaas.config", lambda: jaas.parse(given["sasl.jaas.config"]))
-    url = given.get(oauth.URL_KEY, "").strip()
+        if properties.get(key, "").strip():
+            faults += _fault(key, lambda key=key, row=row: row.value.of(key, properties[key].strip()))
+    faults += _fault("security.protocol", lambda: security.protocol(properties))
+    if not faults and security.protocol(properties).startswith("SASL"):
+        faults += _fault("sasl.mechanism", lambda: security.login(properties))
+    elif properties.get("sasl.jaas.config", "").strip():
+        faults += _fault("sasl.jaas.config", lambda: jaas.parse(properties["sasl.jaas.config"]))
+    url = properties.get(oauth.URL_KEY, "").strip()
     if url:
-        found += _fault(oauth.URL_KEY, lambda: oauth.checked_url(url, oauth.listed(allowed_urls)))
-    return found
+        faults += _fault(oauth.URL_KEY, lambda: oauth.checked_url(url, oauth.listed(allowed_urls)))
+    return faults
 
 
 def _fault(key: str, work: Any) -> list[tuple[str, str]]:
@@ -123,20 +125,20 @@ def _fault(key: str, work: Any) -> list[tuple[str, str]]:
     return []
 
 
-def _reconcile(made: dict[str, Any]) -> None:
+def _reconcile(settings: dict[str, Any]) -> None:
     """Adjusts settings that Java accepts and librdkafka does not."""
-    if (age := made.get("topic.metadata.refresh.interval.ms")) is not None:
+    if (age := settings.get("topic.metadata.refresh.interval.ms")) is not None:
         # By default librdkafka refreshes every five minutes and drops metadata three times as old.
-        made["metadata.max.age.ms"] = str(3 * int(age))
-    if (assignors := made.get(ASSIGNMENT)) is not None:
+        settings["metadata.max.age.ms"] = str(3 * int(age))
+    if (assignors := settings.get(ASSIGNMENT)) is not None:
         # As in Java the group's protocol is cooperative only if each assignor is.
-        eager = [one for one in assignors.split(",") if one != COOPERATIVE]
-        made[ASSIGNMENT] = ",".join(eager) or COOPERATIVE
-    first, most = made.get("reconnect.backoff.ms"), made.get("reconnect.backoff.max.ms")
+        eager = [assignor for assignor in assignors.split(",") if assignor != COOPERATIVE]
+        settings[ASSIGNMENT] = ",".join(eager) or COOPERATIVE
+    first, most = settings.get("reconnect.backoff.ms"), settings.get("reconnect.backoff.max.ms")
     if first is not None or most is not None:
         wait = int(first or 50)
-        made["reconnect.backoff.ms"] = str(wait)
-        made["reconnect.backoff.max.ms"] = str(max(wait, int(most or 1_000)))
-    if "max.poll.interval.ms" in made or "session.timeout.ms" in made:
-        least = int(made.get("session.timeout.ms", _SESSION_MS))
-        made["max.poll.interval.ms"] = str(max(least, int(made.get("max.poll.interval.ms", _POLL_MS))))
+        settings["reconnect.backoff.ms"] = str(wait)
+        settings["reconnect.backoff.max.ms"] = str(max(wait, int(most or 1_000)))
+    if "max.poll.interval.ms" in settings or "session.timeout.ms" in settings:
+        least = int(settings.get("session.timeout.ms", _SESSION_MS))
+        settings["max.poll.interval.ms"] = str(max(least, int(settings.get("max.poll.interval.ms", _POLL_MS))))

@@ -45,12 +45,12 @@ def _of_librdkafka(name: str, value: Value, librdkafka: str = "", *, aiokafka: s
     return ClientKey(name, ALL, "used", _NOT_OURS, librdkafka or name, value, aiokafka, ("",), not_by="p")
 
 
-def _ignored(name: str, clients: str, why: str, *accepted: str, value: Value = _ANY) -> ClientKey:
-    return ClientKey(name, clients, "ignored", why, value=value, accepted=("", *accepted))
+def _ignored(name: str, clients: str, reason: str, *accepted: str, value: Value = _ANY) -> ClientKey:
+    return ClientKey(name, clients, "ignored", reason, value=value, accepted=("", *accepted))
 
 
-def _refused(name: str, clients: str, why: str, *accepted: str) -> ClientKey:
-    return ClientKey(name, clients, "refused", why, accepted=("", *accepted))
+def _refused(name: str, clients: str, reason: str, *accepted: str) -> ClientKey:
+    return ClientKey(name, clients, "refused", reason, accepted=("", *accepted))
 
 
 _COMMON = (
@@ -243,4 +243,4 @@ TABLE: tuple[ClientKey, ...] = (*_COMMON, *SECURITY, *_PRODUCER, *_CONSUMER, *_O
 
 def rows(name: str) -> Iterator[ClientKey]:
     """Returns the rows of a key: more than one if clients differ."""
-    return (one for one in TABLE if one.name == name)
+    return (row for row in TABLE if row.name == name)

@@ -41,15 +41,15 @@ class LoginModule:
 def parse(text: str) -> LoginModule:
     """Returns the one login module of a `sasl.jaas.config`. Raises InvalidArgument with Java's message and the legal
     values, never with a secret; a module outside `ALLOWED` is refused before anything is done with it."""
-    found = list(_modules(_tokens(text)))
-    if not found:
+    modules = list(_modules(_tokens(text)))
+    if not modules:
         raise _illegal("Login module not specified in JAAS config")
-    for one in found:
-        if one.name not in ALLOWED:
-            raise _illegal(_not_allowed(one.name))
-    if len(found) > 1:
-        raise _illegal(f"JAAS config property contains {len(found)} login modules, should be 1 module")
-    return found[0]
+    for module in modules:
+        if module.name not in ALLOWED:
+            raise _illegal(_not_allowed(module.name))
+    if len(modules) > 1:
+        raise _illegal(f"JAAS config property contains {len(modules)} login modules, should be 1 module")
+    return modules[0]
 
 
 def _not_allowed(name: str) -> str:
@@ -58,8 +58,8 @@ def _not_allowed(name: str) -> str:
     return f"{name} is not allowed"
 
 
-def _illegal(why: str) -> InvalidArgument:
-    return InvalidArgument(f"{_KEY}: {why}; {_LEGAL}", metadata={"field": _KEY})
+def _illegal(reason: str) -> InvalidArgument:
+    return InvalidArgument(f"{_KEY}: {reason}; {_LEGAL}", metadata={"field": _KEY})
 
 
 def _modules(tokens: Iterator[Token]) -> Iterator[LoginModule]:
@@ -126,17 +126,17 @@ def _end(text: str, at: int, of: str = "") -> int:
 
 def _quoted(text: str, at: int) -> tuple[str, int]:
     """Returns the quoted text without escapes, and its end: the closing quote or the end of the line."""
-    mark, found = text[at], []
+    mark, chars = text[at], []
     at += 1
     while at < len(text) and text[at] != mark and text[at] not in "\r\n":
         if text[at] != "\\" or at + 1 == len(text):
-            found.append(text[at])
+            chars.append(text[at])
             at += 1
         elif text[at + 1] in "01234567":
             end = _end(text[: at + (4 if text[at + 1] <= "3" else 3)], at + 1, "01234567")
-            found.append(chr(int(text[at + 1 : end], 8)))
+            chars.append(chr(int(text[at + 1 : end], 8)))
             at = end
         else:
-            found.append(_ESCAPES.get(text[at + 1], text[at + 1]))
+            chars.append(_ESCAPES.get(text[at + 1], text[at + 1]))
             at += 2
-    return "".join(found), at + (text[at : at + 1] == mark)
+    return "".join(chars), at + (text[at : at + 1] == mark)

@@ -60,15 +60,15 @@ def checked_url(url: str, allowed: set[str] | None = None) -> str:
     return url
 
 
-def tokens(given: Mapping[str, str], options: Mapping[str, str]) -> Tokens:
+def tokens(properties: Mapping[str, str], options: Mapping[str, str]) -> Tokens:
     """Returns the tokens for Java's client properties and their login module's options. Raises InvalidArgument."""
-    factor = number_of(given, "sasl.login.refresh.window.factor", 0.8)
+    factor = number_of(properties, "sasl.login.refresh.window.factor", 0.8)
     wait, most = (
-        number_of(given, f"sasl.login.retry.backoff.{name}", default) / 1000
+        number_of(properties, f"sasl.login.retry.backoff.{name}", default) / 1000
         for name, default in (("ms", 100), ("max.ms", 10_000))
     )
-    url = given.get(URL_KEY, "").strip()
-    get = _asking(checked_url(url), given, options) if url else _unsecured(options)
+    url = properties.get(URL_KEY, "").strip()
+    get = _asking(checked_url(url), properties, options) if url else _unsecured(options)
     return Tokens(get, factor, (max(wait, 0.01), most))
 
 
@@ -99,29 +99,29 @@ def _unsecured(options: Mapping[str, str]) -> Callable[[], Token]:
     return make
 
 
-def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> Callable[[], Token]:
-    claim = given.get("sasl.oauthbearer.sub.claim.name", "") or "sub"
+def _asking(url: str, properties: Mapping[str, str], options: Mapping[str, str]) -> Callable[[], Token]:
+    claim = properties.get("sasl.oauthbearer.sub.claim.name", "") or "sub"
     prefix = "extension_"
     extensions = under(prefix, options)
     if urlsplit(url).scheme == "file":
         return lambda: _from_jwt(_file(url), claim, extensions, None)
-    user = given.get(f"{_CREDENTIALS}client.id", "") or options.get("clientId", "")
-    secret = given.get(f"{_CREDENTIALS}client.secret", "") or options.get("clientSecret", "")
+    user = properties.get(f"{_CREDENTIALS}client.id", "") or options.get("clientId", "")
+    secret = properties.get(f"{_CREDENTIALS}client.secret", "") or options.get("clientSecret", "")
     for value, key in ((user, "client.id"), (secret, "client.secret")):
         if not value:
             raise InvalidArgument(f"{_CREDENTIALS}{key} is missing: set it to request tokens from {url}")
-    if given.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true":
+    if properties.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true":
         user, secret = quote_plus(user), quote_plus(secret)
     import httpx  # noqa: PLC0415  (10 MB that only who asks for tokens need have)
 
     form = {"grant_type": "client_credentials"}
-    scope = given.get("sasl.oauthbearer.scope", "") or options.get("scope", "")
+    scope = properties.get("sasl.oauthbearer.scope", "") or options.get("scope", "")
     if scope:
         form["scope"] = scope
     headers = {"Authorization": "Basic " + base64.b64encode(f"{user}:{secret}".encode()).decode()}
     seconds = httpx.Timeout(
-        number_of(given, "sasl.login.read.timeout.ms", 10_000) / 1000,
-        connect=number_of(given, "sasl.login.connect.timeout.ms", 10_000) / 1000,
+        number_of(properties, "sasl.login.read.timeout.ms", 10_000) / 1000,
+        connect=number_of(properties, "sasl.login.connect.timeout.ms", 10_000) / 1000,
     )
     # As in Java, trust comes from the login module's own options, not from the brokers' trust store.
     context = FollowedContext(options) if url.lower().startswith("https:") else False
@@ -152,10 +152,10 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
 
 
 def _unanswered(url: str, error: Exception) -> Unauthenticated | Unavailable:
-    found = tls_error(error)
-    why = "" if found is None else not_trusted(found, "its", " among the options of sasl.jaas.config")
-    if why:
-        return Unauthenticated(f"{URL_KEY}: {url} gives no token: {why}", reason="BROKER_REFUSED")
+    failure = tls_error(error)
+    reason = "" if failure is None else not_trusted(failure, "its", " among the options of sasl.jaas.config")
+    if reason:
+        return Unauthenticated(f"{URL_KEY}: {url} gives no token: {reason}", reason="BROKER_REFUSED")
     text = str(error) or type(error).__name__
     return Unavailable(f"{URL_KEY}: {url} does not answer: {text}", reason="NO_TOKEN")
 

@@ -80,6 +80,6 @@ class RenewedConnection(AIOKafkaConnection):  # type: ignore[misc]
 
 
 def _retire(connection: Callable[[], RenewedConnection | None]) -> None:
-    found = connection()
-    if found is not None:
-        found.retire()
+    present = connection()
+    if present is not None:
+        present.retire()

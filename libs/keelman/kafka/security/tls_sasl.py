@@ -25,24 +25,24 @@ MECHANISMS = {
 _NAMES = "ssl.endpoint.identification.algorithm"
 
 
-def protocol(given: Mapping[str, str]) -> str:
+def protocol(properties: Mapping[str, str]) -> str:
     """Returns `security.protocol`. Raises InvalidArgument."""
-    text = given.get("security.protocol", "").strip().upper() or "PLAINTEXT"
+    text = properties.get("security.protocol", "").strip().upper() or "PLAINTEXT"
     if text not in PROTOCOLS:
         raise InvalidArgument.of("security.protocol", text, "one of " + ", ".join(PROTOCOLS))
     return text
 
 
-def login(given: Mapping[str, str]) -> tuple[str, jaas.LoginModule]:
+def login(properties: Mapping[str, str]) -> tuple[str, jaas.LoginModule]:
     """Returns mechanism and login module of a SASL client. Raises InvalidArgument, which names the property."""
-    mechanism = given.get("sasl.mechanism", "").strip() or "GSSAPI"
+    mechanism = properties.get("sasl.mechanism", "").strip() or "GSSAPI"
     if mechanism == "GSSAPI":
         raise InvalidArgument(
             "sasl.mechanism: 'GSSAPI' (Kerberos), Java's default, is not supported: set one of " + ", ".join(MECHANISMS)
         )
     if mechanism not in MECHANISMS:
         raise InvalidArgument.of("sasl.mechanism", mechanism, "one of " + ", ".join(MECHANISMS))
-    text = given.get("sasl.jaas.config", "").strip()
+    text = properties.get("sasl.jaas.config", "").strip()
     if not text:
         raise InvalidArgument(
             f'sasl.jaas.config is missing: {mechanism} needs {MECHANISMS[mechanism][0]} required OPTION="VALUE" ...;'
@@ -59,81 +59,84 @@ def login(given: Mapping[str, str]) -> tuple[str, jaas.LoginModule]:
     return mechanism, module
 
 
-def for_aiokafka(given: Mapping[str, str]) -> dict[str, Any]:
+def for_aiokafka(properties: Mapping[str, str]) -> dict[str, Any]:
     """Returns aiokafka's arguments, without the OAUTHBEARER provider of `tokens`. Raises InvalidArgument."""
-    spoken = protocol(given)
-    made: dict[str, Any] = {"security_protocol": spoken}
+    spoken = protocol(properties)
+    settings: dict[str, Any] = {"security_protocol": spoken}
     if spoken.endswith("SSL"):
-        made["ssl_context"] = FollowedContext(given)
+        settings["ssl_context"] = FollowedContext(properties)
     if spoken.startswith("SASL"):
-        mechanism, module = login(given)
-        made["sasl_mechanism"] = mechanism
+        mechanism, module = login(properties)
+        settings["sasl_mechanism"] = mechanism
         if mechanism != "OAUTHBEARER":
-            made["sasl_plain_username"] = module.options["username"]
-            made["sasl_plain_password"] = module.options["password"]
-    return made
+            settings["sasl_plain_username"] = module.options["username"]
+            settings["sasl_plain_password"] = module.options["password"]
+    return settings
 
 
-def for_librdkafka(given: Mapping[str, str]) -> dict[str, Any]:
+def for_librdkafka(properties: Mapping[str, str]) -> dict[str, Any]:
     """Returns librdkafka's settings. Raises InvalidArgument."""
-    spoken = protocol(given)
-    made: dict[str, Any] = {} if spoken == "PLAINTEXT" else {"security.protocol": spoken}
+    spoken = protocol(properties)
+    settings: dict[str, Any] = {} if spoken == "PLAINTEXT" else {"security.protocol": spoken}
     if spoken.endswith("SSL"):
-        made |= _tls_settings(given)
+        settings |= _tls_settings(properties)
     if spoken.startswith("SASL"):
-        mechanism, module = login(given)
-        made["sasl.mechanism"] = mechanism
+        mechanism, module = login(properties)
+        settings["sasl.mechanism"] = mechanism
         if mechanism == "OAUTHBEARER":
-            made["oauth_cb"] = _callback(tokens(given))
+            settings["oauth_cb"] = _callback(tokens(properties))
         else:
-            made["sasl.username"], made["sasl.password"] = module.options["username"], module.options["password"]
-    return made
+            settings["sasl.username"], settings["sasl.password"] = (
+                module.options["username"],
+                module.options["password"],
+            )
+    return settings
 
 
-def own_certificate_ends(given: Mapping[str, str]) -> datetime | None:
+def own_certificate_ends(properties: Mapping[str, str]) -> datetime | None:
     """Returns when the client's own certificate expires; None if it has none. Raises InvalidArgument."""
     from cryptography import x509  # noqa: PLC0415  (the same)
 
-    identity = _stores(of_tls(given), stores_changed(given))[1]
+    identity = _stores(of_tls(properties), stores_changed(properties))[1]
     return None if identity is None else x509.load_pem_x509_certificate(identity.certificates).not_valid_after_utc
 
 
-def tokens(given: Mapping[str, str]) -> Tokens:
+def tokens(properties: Mapping[str, str]) -> Tokens:
     """Returns the tokens of an OAUTHBEARER client: shared by all clients of a process with the same properties."""
-    options = login(given)[1].options
-    if given.get(oauth.URL_KEY, "").strip():
-        oauth.checked_url(given[oauth.URL_KEY].strip())
-    chosen = {k: v for k, v in given.items() if k.startswith(("sasl.oauthbearer.", "sasl.login."))}
+    options = login(properties)[1].options
+    if properties.get(oauth.URL_KEY, "").strip():
+        oauth.checked_url(properties[oauth.URL_KEY].strip())
+    chosen = {k: v for k, v in properties.items() if k.startswith(("sasl.oauthbearer.", "sasl.login."))}
     return _tokens(tuple(sorted(chosen.items())), tuple(sorted(options.items())))
 
 
 @lru_cache(maxsize=64)
-def _tokens(given: tuple[tuple[str, str], ...], options: tuple[tuple[str, str], ...]) -> Tokens:
-    return oauth.tokens(dict(given), dict(options))
+def _tokens(properties: tuple[tuple[str, str], ...], options: tuple[tuple[str, str], ...]) -> Tokens:
+    return oauth.tokens(dict(properties), dict(options))
 
 
 def _callback(source: Tokens) -> Callable[[str], tuple[str, float, str, dict[str, str]]]:
     def token(_config: str) -> tuple[str, float, str, dict[str, str]]:
-        found = source.current()
-        return found.text, found.ends, found.principal, dict(found.extensions)
+        token = source.current()
+        return token.text, token.ends, token.principal, dict(token.extensions)
 
     return token
 
 
-def _tls_settings(given: Mapping[str, str]) -> dict[str, Any]:
+def _tls_settings(properties: Mapping[str, str]) -> dict[str, Any]:
     from keelman.runtime.tls.contexts import openssl_suites  # noqa: PLC0415  (7 MB that a client without TLS need not have)
 
-    trusted, identity = _stores(of_tls(given), stores_changed(given))
-    algorithm = given.get(_NAMES, "https").strip().lower()
+    trusted, identity = _stores(of_tls(properties), stores_changed(properties))
+    algorithm = properties.get(_NAMES, "https").strip().lower()
     if algorithm not in ("", "https"):
         raise InvalidArgument.of(_NAMES, algorithm, "https or empty")
-    made: dict[str, Any] = {_NAMES: algorithm or "none"}
+    settings: dict[str, Any] = {_NAMES: algorithm or "none"}
     if trusted is not None:
-        made["ssl.ca.pem"] = trusted.decode()
+        settings["ssl.ca.pem"] = trusted.decode()
     if identity is not None:
-        made["ssl.key.pem"], made["ssl.certificate.pem"] = identity.key.decode(), identity.certificates.decode()
-    suites = openssl_suites(given.get("ssl.cipher.suites", ""))
-    return {**made, "ssl.cipher.suites": suites} if suites else made
+        settings["ssl.key.pem"], settings["ssl.certificate.pem"] = identity.key.decode(), identity.certificates.decode()
+    suites = openssl_suites(properties.get("ssl.cipher.suites", ""))
+    return {**settings, "ssl.cipher.suites": suites} if suites else settings
 
 
 @lru_cache(maxsize=64)

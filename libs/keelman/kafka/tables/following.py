@@ -81,8 +81,8 @@ class TopicTables:
             table.read_by(fetcher)
         try:
             while True:
-                found = await fetcher.next(QUIET_SECONDS)
-                for fetched in found:
+                batches = await fetcher.next(QUIET_SECONDS)
+                for fetched in batches:
                     by_topic[fetched.topic].take_in(fetched)
                     backoff.reset()
                     await asyncio.sleep(0)  # megabytes must not block other tasks
@@ -90,7 +90,7 @@ class TopicTables:
                 named = [table for table in tables if f"topic {table.topic}" in problem]
                 for table in tables:
                     table.grow(fetcher.partitions_of(table.topic))
-                    table.see(problem if table in named or not named else "", passes=bool(found))
+                    table.see(problem if table in named or not named else "", passes=bool(batches))
         finally:
             for table in tables:
                 table.read_by(None)

@@ -57,7 +57,7 @@ async def _read(table: TopicTable, properties: Mapping[str, str], *, client_id: 
 async def _partitions(properties: Mapping[str, str], topic: str, *, client_id: str) -> int:
     async with low_level_client(properties, client_id=client_id, timeout_ms=REQUEST_MS) as client:
         try:
-            known = (await client.fetch_all_metadata()).partitions_for_topic(topic)
+            partitions = (await client.fetch_all_metadata()).partitions_for_topic(topic)
         except (KafkaError, OSError) as error:
             raise Unavailable(f"no broker answers about topic {topic}: {error!r}") from None
-    return len(known or ())
+    return len(partitions or ())

@@ -178,8 +178,8 @@ class TopicTable:
                     while any(self._positions[partition] < end for partition, end in ends.items()):
                         await self._moved.wait()
         except TimeoutError:
-            why = f": {self._problem}" if self._problem else ""
-            raise DeadlineExceeded(f"topic {self.topic} was not read to its end {dict(ends)} in time{why}") from None
+            reason = f": {self._problem}" if self._problem else ""
+            raise DeadlineExceeded(f"topic {self.topic} was not read to its end {dict(ends)} in time{reason}") from None
 
     async def end_offsets(self) -> dict[int, int]:
         """Returns the end offset of each partition, read_uncommitted."""
@@ -203,18 +203,18 @@ class TopicTable:
             await client.learn({self.topic})
         led: dict[Part, Leader] = {}
         by_leader: dict[int, dict[Part, tuple[int, int]]] = {}
-        for one in self._parts:
-            leader = client.leader_of(one)
+        for part in self._parts:
+            leader = client.leader_of(part)
             if leader is None or leader.node < 0:
-                raise KafkaError(f"partition {one[1]} of topic {one[0]} has no leader now")
-            led[one] = leader
-            by_leader.setdefault(leader.node, {})[one] = (LATEST, leader.epoch)
+                raise KafkaError(f"partition {part[1]} of topic {part[0]} has no leader now")
+            led[part] = leader
+            by_leader.setdefault(leader.node, {})[part] = (LATEST, leader.epoch)
         ends: dict[int, int] = {}
-        for node, asked in by_leader.items():
-            for one, found in (await offsets_of(client, node, READ_UNCOMMITTED, asked)).items():
-                if found.code:
-                    raise for_code(found.code)()
-                ends[one[1]] = found.offset
+        for node, parts_of_leader in by_leader.items():
+            for part, offset in (await offsets_of(client, node, READ_UNCOMMITTED, parts_of_leader)).items():
+                if offset.code:
+                    raise for_code(offset.code)()
+                ends[part[1]] = offset.offset
         if not await client.confirm(led):
             raise KafkaError(f"the leaders of topic {self.topic} have changed")
         return ends

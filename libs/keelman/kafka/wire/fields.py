@@ -60,9 +60,9 @@ class Fields:
 
     def several(self, form: struct.Struct) -> tuple[Any, ...]:
         """Reads several fields of fixed lengths at once."""
-        found = form.unpack_from(self._data, self._at)
+        values = form.unpack_from(self._data, self._at)
         self._at += form.size
-        return found
+        return values
 
     def varint(self) -> int:
         """Reads an unsigned variable-length number."""
@@ -86,9 +86,9 @@ class Fields:
 
     def raw(self, count: int) -> bytes:
         """Reads `count` bytes."""
-        found = self._data[self._at : self._at + count]
+        data = self._data[self._at : self._at + count]
         self._at += count
-        return found
+        return data
 
     def text(self) -> str:
         """Reads a compact string; empty for none."""
@@ -97,22 +97,23 @@ class Fields:
 
     def tags(self) -> dict[int, bytes]:
         """Reads tagged fields by their tags."""
-        found: dict[int, bytes] = {}
+        tags: dict[int, bytes] = {}
         for _ in range(self.varint()):
             tag = self.varint()
-            found[tag] = self.raw(self.varint())
-        return found
+            tags[tag] = self.raw(self.varint())
+        return tags
 
-    def of_partitions(self, one: Callable[[str], T]) -> list[T]:
-        """Reads an array of topics, each with an array of partitions, with `one`, which gets the topic's name."""
-        found = []
+    def of_partitions(self, read_partition: Callable[[str], T]) -> list[T]:
+        """Reads an array of topics, each with an array of partitions, with `read_partition`, which gets the topic's
+        name."""
+        partitions = []
         for _ in range(self.count()):
             topic = self.text()
             for _ in range(self.count()):
-                found.append(one(topic))
+                partitions.append(read_partition(topic))
                 self.tags()
             self.tags()
-        return found
+        return partitions
 
     def _number(self, form: struct.Struct) -> int:
         (value,) = form.unpack_from(self._data, self._at)
