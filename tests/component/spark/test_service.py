@@ -161,7 +161,7 @@ async def test_plugins_have_slots_of_their_own_where_their_modules_are_found(
     failed = await spark_worker.reached(spark_worker.start(tmp_path, module="acme"), FAILED)
     assert "acme" in failed.message
     missing = spark_worker.start(tmp_path, plugin=tmp_path / "none")
-    await eventually(lambda: any(u.run_uid == missing and "is not there" in u.message for u in spark_worker.updates))
+    await eventually(lambda: any(u.run_uid == missing and "does not exist" in u.message for u in spark_worker.updates))
 
 
 async def test_a_busy_run_gets_a_slot_of_its_own(spark_worker: Worker, tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.engine.control import Control, CutShort
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
@@ -37,25 +38,15 @@ class CountingLoop:
         if "module" in ticket.connector_config:
             importlib.import_module(ticket.connector_config["module"])
         self._file = Path(ticket.connector_config["file"])
-        self._confirmed, self._drain, self._cut = threading.Event(), threading.Event(), threading.Event()
-        self._reason = ""
+        self.control = Control()
+        self._is_confirmed = False
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     def start(self) -> None:
         self._thread.start()
 
-    def confirm(self, confirmation: Confirmation) -> None:
-        self._confirmed.set()
-
-    def drain(self) -> None:
-        self._drain.set()
-
-    def cut(self, reason: str) -> None:
-        self._reason = reason
-        self._cut.set()
-
     def silent_seconds(self) -> float:
-        return 99.0 if self._mode == "silent" and self._confirmed.is_set() else 0.0
+        return 99.0 if self._mode == "silent" and self._is_confirmed else 0.0
 
     def standing(self) -> str:
         return "Sleeper.read (sea.py:7)"
@@ -74,25 +65,27 @@ class CountingLoop:
     def _run(self) -> None:
         self._say(states.COPY_RUN_STATE_STARTING)
         self._say(states.COPY_RUN_STATE_FENCED)
-        while not self._confirmed.wait(0.02):
-            if self._cut.is_set() or self._drain.is_set():
-                self._say(states.COPY_RUN_STATE_ENDED, 0, self._reason or "DRAINED")
-                return
-        records = 0
+        self._records = 0
+        try:
+            if self.control.await_confirmation() is not None:
+                self._is_confirmed = True
+                self._count()
+        except CutShort as cut:
+            self._say(states.COPY_RUN_STATE_ENDED, self._records, cut.reason)
+        else:
+            self._say(states.COPY_RUN_STATE_ENDED, self._records, "DRAINED")
+
+    def _count(self) -> None:
         self._say(states.COPY_RUN_STATE_RUNNING)
         if self._mode == "burst":
-            for records in range(200_000):
-                self._say(states.COPY_RUN_STATE_RUNNING, records)
-        while not self._drain.is_set() and not self._cut.is_set():
+            for self._records in range(200_000):
+                self._say(states.COPY_RUN_STATE_RUNNING, self._records)
+        while not self.control.draining:
             if self._allowed():
-                records += 1
+                self._records += 1
                 log.debug("counted", copy_run=self._ticket.run_uid)
                 with self._file.open("a") as file:
                     file.write(f"{time.time()}\n")
-                self._say(states.COPY_RUN_STATE_RUNNING, records)
-            time.sleep(0.02)
-        if self._cut.is_set():
-            self._say(states.COPY_RUN_STATE_ENDED, records, self._reason)
-        else:
-            self._say(states.COPY_RUN_STATE_DRAINING, records)
-            self._say(states.COPY_RUN_STATE_ENDED, records, "DRAINED")
+                self._say(states.COPY_RUN_STATE_RUNNING, self._records)
+            self.control.wait(0.02)
+        self._say(states.COPY_RUN_STATE_DRAINING, self._records)
