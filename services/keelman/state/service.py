@@ -250,7 +250,7 @@ def _reconcilers(store: Store, commits: Hub, executor: Executor, settings: Setti
     in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
     yield "farewells", Farewells(store).run
     retention = Retention(store, settings.operations_kept_seconds, settings.operations_kept)
-    for one, *subjects in ((planner,), (probe, BROKER_CLUSTER), (in_sync, BROKER_CLUSTER)):
-        yield one.name, one.run
-        yield f"{one.name}-waker", partial(_wake, commits, one, *subjects)
+    for reconciler, *subjects in ((planner,), (probe, BROKER_CLUSTER), (in_sync, BROKER_CLUSTER)):
+        yield reconciler.name, reconciler.run
+        yield f"{reconciler.name}-waker", partial(_wake, commits, reconciler, *subjects)
     yield "operation-forgetter", Reconciler("operation-forgetter", retention.reconcile, SWEEP_SECONDS).run

@@ -65,8 +65,8 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         """Returns a page of copy runs. Raises NotFound for an unknown worker cluster."""
         self._check_known(request.worker_cluster)
         everything = self.reports.runs.all(self.store.snapshot, request.worker_cluster, request.connector)
-        found = [run for run in everything if request.include_ended or run.state not in ENDED]
-        part, token = page(found, copy_run_key, request.page_size, request.page_token)
+        runs = [run for run in everything if request.include_ended or run.state not in ENDED]
+        part, token = page(runs, copy_run_key, request.page_size, request.page_token)
         return runs_pb.ListCopyRunsResponse(copy_runs=part, next_page_token=token)
 
     async def WatchCopyRuns(

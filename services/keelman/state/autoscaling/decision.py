@@ -44,49 +44,49 @@ class Trend:
 NO_TREND = Trend()
 
 
-def leaning(wanted: Autoscale, seen: Measure) -> Move:
+def leaning(autoscale: Autoscale, seen: Measure) -> Move:
     """Returns the step that one measure calls for. Unless all workers report, none is removed."""
     if seen.cpu_percent is None:
         return Move.STAY
-    if seen.cpu_percent > wanted.scale_out_cpu_percent or _lags(wanted, seen):
+    if seen.cpu_percent > autoscale.scale_out_cpu_percent or _lags(autoscale, seen):
         return Move.OUT
-    if seen.cpu_percent < wanted.scale_in_cpu_percent and seen.whole:
+    if seen.cpu_percent < autoscale.scale_in_cpu_percent and seen.whole:
         return Move.IN
     return Move.STAY
 
 
-def followed(trend: Trend, wanted: Autoscale, seen: Measure, now: float) -> Trend:
+def followed(trend: Trend, autoscale: Autoscale, seen: Measure, now: float) -> Trend:
     """Returns the series, continued with the present measure."""
-    move = leaning(wanted, seen)
+    move = leaning(autoscale, seen)
     if move is Move.STAY:
         return NO_TREND
     if move is not trend.move:
         return Trend(move, 1, now)
-    if now - trend.last < wanted.sample_seconds:
+    if now - trend.last < autoscale.sample_seconds:
         return trend
     return dataclasses.replace(trend, samples=trend.samples + 1, last=now)
 
 
-def next_workers(trend: Trend, wanted: Autoscale, workers: int, since_step: float | None) -> int:
+def next_workers(trend: Trend, autoscale: Autoscale, workers: int, since_step: float | None) -> int:
     """Returns the number of workers to run. `since_step`: seconds since the last step; None: there was none."""
-    if trend.samples < wanted.samples:
+    if trend.samples < autoscale.samples:
         return workers
-    if since_step is not None and since_step < wanted.cool_down_seconds:
+    if since_step is not None and since_step < autoscale.cool_down_seconds:
         return workers
-    return wanted.bounded(workers + {Move.OUT: 1, Move.IN: -1, Move.STAY: 0}[trend.move])
+    return autoscale.bounded(workers + {Move.OUT: 1, Move.IN: -1, Move.STAY: 0}[trend.move])
 
 
-def reason(wanted: Autoscale, seen: Measure) -> str:
+def reason(autoscale: Autoscale, seen: Measure) -> str:
     """Returns the reason for a step taken after this measure, for people."""
     if seen.cpu_percent is None:
         return ""
-    samples = f"in {wanted.samples} sample{'' if wanted.samples == 1 else 's'}"
-    if seen.cpu_percent > wanted.scale_out_cpu_percent:
-        return f"processor {seen.cpu_percent:.0f} %, above {wanted.scale_out_cpu_percent:g} % {samples}"
-    if _lags(wanted, seen):
-        return f"lag {seen.lag_records:,} records, above {wanted.scale_out_lag_records:,} {samples}"
-    return f"processor {seen.cpu_percent:.0f} %, below {wanted.scale_in_cpu_percent:g} % {samples}"
+    samples = f"in {autoscale.samples} sample{'' if autoscale.samples == 1 else 's'}"
+    if seen.cpu_percent > autoscale.scale_out_cpu_percent:
+        return f"processor {seen.cpu_percent:.0f} %, above {autoscale.scale_out_cpu_percent:g} % {samples}"
+    if _lags(autoscale, seen):
+        return f"lag {seen.lag_records:,} records, above {autoscale.scale_out_lag_records:,} {samples}"
+    return f"processor {seen.cpu_percent:.0f} %, below {autoscale.scale_in_cpu_percent:g} % {samples}"
 
 
-def _lags(wanted: Autoscale, seen: Measure) -> bool:
-    return 0 < wanted.scale_out_lag_records < seen.lag_records
+def _lags(autoscale: Autoscale, seen: Measure) -> bool:
+    return 0 < autoscale.scale_out_lag_records < seen.lag_records

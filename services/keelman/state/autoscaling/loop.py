@@ -62,24 +62,24 @@ class Autoscaler:
 
     async def _look_at(self, cluster: WorkerCluster, connector: DedicatedConnector | None, trend: Trend) -> None:
         """Follows the cluster's use, and begins a step if one is due."""
-        workers, why = cluster.wanted_workers, TASKS_FOLLOW
-        if (wanted := cluster.spec.autoscale) is not None:
+        workers, cause = cluster.wanted_workers, TASKS_FOLLOW
+        if (autoscale := cluster.spec.autoscale) is not None:
             placed = self.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
             seen = measured(placed, self.usage, cluster.spec.limits)
-            self._trends[cluster.uid] = trend = followed(trend, wanted, seen, self.clock())
+            self._trends[cluster.uid] = trend = followed(trend, autoscale, seen, self.clock())
             at = cluster.scaling.time
             since = None if at is None else (self.store.database.clock() - at).total_seconds()
-            workers = next_workers(trend, wanted, workers, since)
-            why = reason(wanted, seen) if workers != cluster.wanted_workers else why
+            workers = next_workers(trend, autoscale, workers, since)
+            cause = reason(autoscale, seen) if workers != cluster.wanted_workers else cause
         if workers > cluster.wanted_workers and await self._is_full(cluster, connector):
-            workers, why = cluster.wanted_workers, TASKS_FOLLOW
+            workers, cause = cluster.wanted_workers, TASKS_FOLLOW
         tasks = await self._tasks(cluster, connector, workers)
         if workers != cluster.wanted_workers:
-            await self._begin(cluster, workers, tasks, why)
+            await self._begin(cluster, workers, tasks, cause)
             self._trends.pop(cluster.uid, None)
         elif cluster.uid not in self._tried and connector is not None and tasks != connector.tasks_max:
             self._tried[cluster.uid] = self.clock()
-            await self._begin(cluster, workers, tasks, why)
+            await self._begin(cluster, workers, tasks, cause)
 
     async def _is_full(self, cluster: WorkerCluster, connector: DedicatedConnector | None) -> bool:
         """Returns whether one more worker would have nothing to do."""
@@ -91,15 +91,15 @@ class Autoscaler:
         """Returns `tasks.max` for so many workers; 0: that of the configuration."""
         if connector is None:
             return 0
-        wanted, partitions = connector.spec.capacity.autoscale, 0
-        if wanted is not None and wanted.tasks_up_to_partitions:
+        autoscale, partitions = connector.spec.capacity.autoscale, 0
+        if autoscale is not None and autoscale.tasks_up_to_partitions:
             try:
                 partitions = await self.room.partitions(cluster)
             except Unavailable:
                 partitions = connector.tasks_max  # no more than its present number, until the useful number is known
         return tasks_max_of(connector.spec, workers, partitions)
 
-    async def _begin(self, seen: WorkerCluster, workers: int, tasks: int, why: str) -> None:
+    async def _begin(self, seen: WorkerCluster, workers: int, tasks: int, cause: str) -> None:
         """Begins the operation, unless anything has changed since."""
         async with self.store.write() as tx:
             cluster = tx.snapshot.worker_clusters.get(seen.name)
@@ -107,11 +107,11 @@ class Autoscaler:
             if cluster is None or cluster.etag != seen.etag or _is_busy(tx.snapshot, cluster, connector):
                 return
             configured = None if connector is None else configured_by(connector.spec, tx.snapshot)
-            steps, facts = plan_of(cluster, connector, workers, tasks, why, configured=configured)
+            steps, facts = plan_of(cluster, connector, workers, tasks, cause, configured=configured)
             if steps:
                 target = target_of(cluster, connector, workers)
                 begin(tx, OperationKind.SCALE, target, steps, facts)
-        log.info("scaling", worker_cluster=seen.name, workers=workers, former=seen.wanted_workers, reason=why)
+        log.info("scaling", worker_cluster=seen.name, workers=workers, former=seen.wanted_workers, reason=cause)
 
 
 def _is_busy(snapshot: Snapshot, cluster: WorkerCluster, connector: DedicatedConnector | None) -> bool:

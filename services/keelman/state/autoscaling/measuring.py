@@ -18,12 +18,12 @@ def measured(
 ) -> Measure:
     """Returns the measure of the running workers. `usage` gives None for a worker that has not reported of late."""
     running = [w for w in workers if w.goal is not Goal.REMOVED and w.is_in(ProcessState.RUNNING)]
-    found = [one for one in map(usage, running) if one is not None]
-    if not found:
+    usages = [reading for reading in map(usage, running) if reading is not None]
+    if not usages:
         return Measure(None, whole=False)
     each = limits.cpus or WITHOUT_LIMIT
-    percent = 100.0 * sum(one.cpus for one in found) / (each * len(found))
-    return Measure(percent, sum(one.lag_records for one in found), whole=len(found) == len(running))
+    percent = 100.0 * sum(reading.cpus for reading in usages) / (each * len(usages))
+    return Measure(percent, sum(reading.lag_records for reading in usages), whole=len(usages) == len(running))
 
 
 def is_settled(cluster: WorkerCluster) -> bool:

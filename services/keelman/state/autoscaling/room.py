@@ -24,35 +24,35 @@ TOPICS = "topics"
 
 def topics_of(connectors: Iterable[Connector]) -> set[str]:
     """Returns the topics whose partitions limit the number of tasks of a sink with something to read."""
-    return {topic for one in connectors for topic in _read(one)}
+    return {topic for connector in connectors for topic in _read(connector)}
 
 
 def room(connectors: Collection[Connector], partitions: Mapping[str, int], *, tasks_follow: bool) -> int | None:
     """Returns the number of workers that these connectors can keep busy; None if it is unlimited. `tasks_follow`: one
     more worker brings more tasks. A topic that is not among the `partitions` may have any number of them."""
     total = 0
-    for one in connectors:
-        bound = _bound(one, partitions, tasks_follow=tasks_follow)
+    for connector in connectors:
+        bound = _bound(connector, partitions, tasks_follow=tasks_follow)
         if bound is None:
             return None
         total += bound
     return total if connectors else None
 
 
-def _bound(one: Connector, partitions: Mapping[str, int], *, tasks_follow: bool) -> int | None:
-    topics = _read(one)
-    known = bool(topics) and all(topic in partitions for topic in topics)
-    found = sum(partitions[topic] for topic in topics) if known else None
+def _bound(connector: Connector, partitions: Mapping[str, int], *, tasks_follow: bool) -> int | None:
+    topics = _read(connector)
+    is_known = bool(topics) and all(topic in partitions for topic in topics)
+    partition_count = sum(partitions[topic] for topic in topics) if is_known else None
     if tasks_follow:
-        return found
-    return len(one.tasks) if found is None else min(found, len(one.tasks))
+        return partition_count
+    return len(connector.tasks) if partition_count is None else min(partition_count, len(connector.tasks))
 
 
-def _read(one: Connector) -> set[str]:
+def _read(connector: Connector) -> set[str]:
     """Returns the topics that a sink names; those that it finds by a pattern limit nothing."""
-    if one.type != CONNECTOR_TYPE_SINK:
+    if connector.type != CONNECTOR_TYPE_SINK:
         return set()
-    return {topic.strip() for topic in one.config.get(TOPICS, "").split(",") if topic.strip()}
+    return {topic.strip() for topic in connector.config.get(TOPICS, "").split(",") if topic.strip()}
 
 
 @dataclass(slots=True)
@@ -70,18 +70,18 @@ class Room:
 
     async def of(self, cluster: WorkerCluster, *, tasks_follow: bool) -> int | None:
         """Returns how many workers of the cluster can have something to do; None if that is unknown or unlimited."""
-        self._known = {uid: found for uid, found in self._known.items() if self.clock() - found[0] < KEPT_SECONDS}
+        self._known = {uid: entry for uid, entry in self._known.items() if self.clock() - entry[0] < KEPT_SECONDS}
         if cluster.uid in self._known:
             return self._known[cluster.uid][1]
         connectors = self.connectors(cluster.name)
         if connectors is None:
             return None
         partitions = await self._partitions(cluster, topics_of(connectors))
-        found = room(connectors, partitions or {}, tasks_follow=tasks_follow)
-        self._known[cluster.uid] = self.clock(), found
-        if found is not None and found <= cluster.wanted_workers:
-            log.info("scaling_for_nothing", worker_cluster=cluster.name, workers=cluster.wanted_workers, busy=found)
-        return found
+        bound = room(connectors, partitions or {}, tasks_follow=tasks_follow)
+        self._known[cluster.uid] = self.clock(), bound
+        if bound is not None and bound <= cluster.wanted_workers:
+            log.info("scaling_for_nothing", worker_cluster=cluster.name, workers=cluster.wanted_workers, busy=bound)
+        return bound
 
     async def partitions(self, cluster: WorkerCluster) -> int:
         """Returns the number of partitions that the sinks of a cluster read; 0 if that does not limit their tasks.
@@ -89,16 +89,16 @@ class Room:
         connectors = self.connectors(cluster.name)
         if not connectors:
             raise Unavailable(f"the workers of {cluster.name!r} have not reported yet")
-        found = await self._partitions(cluster, topics_of(connectors))
-        if found is None:
+        partitions = await self._partitions(cluster, topics_of(connectors))
+        if partitions is None:
             raise Unavailable(f"the brokers of {cluster.name!r} do not answer about topics")
-        return room(connectors, found, tasks_follow=True) or 0
+        return room(connectors, partitions, tasks_follow=True) or 0
 
     async def _partitions(self, cluster: WorkerCluster, topics: set[str]) -> Mapping[str, int] | None:
         """Returns the brokers' recent or present answer; None: no answer."""
         if not topics:
             return {}
-        self._asked = {key: found for key, found in self._asked.items() if self.clock() - found[0] < KEPT_SECONDS}
+        self._asked = {key: entry for key, entry in self._asked.items() if self.clock() - entry[0] < KEPT_SECONDS}
         key = cluster.uid, frozenset(topics)
         if key not in self._asked:
             self._asked[key] = self.clock(), await self._ask(cluster, topics)
@@ -108,9 +108,9 @@ class Room:
         brokers = self.store.snapshot.broker_clusters[cluster.spec.broker_cluster]
         late = Unavailable(f"no answer about topics in {ANSWER_SECONDS:g} s")
         try:
-            async with deadline(ANSWER_SECONDS, late), TopicBrokers.open(asked_properties(brokers)) as asked:
-                found = await asked.describe(topics)
+            async with deadline(ANSWER_SECONDS, late), TopicBrokers.open(asked_properties(brokers)) as brokers_client:
+                description = await brokers_client.describe(topics)
         except KeelmanError as error:
             log.warning("partitions_unknown", worker_cluster=cluster.name, error=error.message)
             return None
-        return {name: len(topic.partitions) for name, topic in found.topics.items()}
+        return {name: len(topic.partitions) for name, topic in description.topics.items()}

@@ -95,6 +95,6 @@ class _Steps:
             present = tx.snapshot.operations.get(operation.name)
             if present is None or present.has_ended:
                 return
-            found = tx.snapshot.worker_clusters.get(operation.target.name)
-            if (changed := scaled(found, operation.facts, tx.now, back=back)) is not None:
+            cluster = tx.snapshot.worker_clusters.get(operation.target.name)
+            if (changed := scaled(cluster, operation.facts, tx.now, back=back)) is not None:
                 saved(tx, changed)

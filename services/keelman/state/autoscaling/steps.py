@@ -26,19 +26,19 @@ def target_of(cluster: WorkerCluster, connector: DedicatedConnector | None, work
     """Returns the target of a scaling: the dedicated connector if the workers belong to one, else the worker
     cluster."""
     goal = f"{workers} worker{'' if workers == 1 else 's'}"
-    one = cluster if connector is None else connector
-    return Target(one.NOUN, one.name, one.generation, goal)
+    owner = cluster if connector is None else connector
+    return Target(owner.NOUN, owner.name, owner.generation, goal)
 
 
 def plan_of(
-    cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int, tasks: int, why: str, *,
+    cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int, tasks: int, reason: str, *,
     configured: Mapping[str, str] | None = None,
 ) -> tuple[tuple[str, ...], dict[str, Any]]:  # fmt: skip
     """Returns the steps that give a cluster a number of workers, and its connector a number of tasks; and their facts.
     `configured`: the properties of the connector's worker configuration, None if it names none."""
     steps: tuple[str, ...] = ()
     facts: dict[str, Any] = {
-        WORKERS: workers, FORMER_WORKERS: cluster.wanted_workers, REASON: why, CLUSTER_UID: cluster.uid,
+        WORKERS: workers, FORMER_WORKERS: cluster.wanted_workers, REASON: reason, CLUSTER_UID: cluster.uid,
     }  # fmt: skip
     if workers != cluster.wanted_workers:
         steps = (SET, AWAIT_WORKERS)
@@ -59,8 +59,8 @@ def scaled(
         to, of = of, to
     if cluster.spec.autoscale is None or cluster.wanted_workers == to:
         return None
-    why = f"taken back: {facts[REASON]}" if back else facts[REASON]
-    step = Scaling(to, of, now, why)
+    text = f"taken back: {facts[REASON]}" if back else facts[REASON]
+    step = Scaling(to, of, now, text)
     return dataclasses.replace(cluster, scaling=step, generation=cluster.generation + 1, note="")
 
 

@@ -33,13 +33,13 @@ class ExternalProbe:
 
         async def probe(cluster: BrokerCluster) -> None:
             async with turns:
-                found = await _ask(cluster)
-            if found != (cluster.reachable, cluster.seen, cluster.kafka_cluster_id):
-                await self._keep(cluster, *found)
+                answer = await _ask(cluster)
+            if answer != (cluster.reachable, cluster.seen, cluster.kafka_cluster_id):
+                await self._keep(cluster, *answer)
 
         clusters = list(self.store.snapshot.broker_clusters.values())
-        asked = [c for c in clusters if isinstance(c.spec, ExternalBrokers) and c.goal is ClusterGoal.RUNNING]
-        await supervise(*(partial(probe, cluster) for cluster in asked))
+        probed = [c for c in clusters if isinstance(c.spec, ExternalBrokers) and c.goal is ClusterGoal.RUNNING]
+        await supervise(*(partial(probe, cluster) for cluster in probed))
 
     async def _keep(self, cluster: BrokerCluster, reachable: bool, seen: BrokersSeen, kafka_cluster_id: str) -> None:
         async with self.store.write() as tx:
@@ -52,9 +52,9 @@ class ExternalProbe:
 
 
 def _log_clashes(broker_cluster: str, snapshot: Snapshot) -> None:
-    for one in users_of_kafka(broker_cluster, snapshot):
-        if problem := clash(one, snapshot):
-            log.warning("names_in_kafka_clash", worker_cluster=one.name, problem=problem)
+    for user in users_of_kafka(broker_cluster, snapshot):
+        if problem := clash(user, snapshot):
+            log.warning("names_in_kafka_clash", worker_cluster=user.name, problem=problem)
 
 
 async def _ask(cluster: BrokerCluster) -> tuple[bool, BrokersSeen, str]:

@@ -103,6 +103,6 @@ class Farewells:
         client_id = f"farewell-{worker.name}"
         wait_ms = int(TRY_SECONDS * 1000)
         async with low_level_client(properties, client_id=client_id, timeout_ms=wait_ms) as client:
-            asked = GroupClient(client, group, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS)
+            group_client = GroupClient(client, group, session_ms=SESSION_MS, rebalance_ms=REBALANCE_MS)
             waits = cluster.spec.properties.get(MAX_DELAY, NO_DELAY).strip() != NO_DELAY
-            return await say_farewell_of(asked, worker.address, rest_url(worker), waits=waits)
+            return await say_farewell_of(group_client, worker.address, rest_url(worker), waits=waits)

@@ -40,34 +40,34 @@ class InSyncProbe:
             if cluster.goal is not ClusterGoal.RUNNING or len(brokers) < 2 or not mark:
                 continue
             waited = cluster.seen.in_sync != mark and cluster.note
-            asked = self._asked.get((cluster.uid, mark))
-            if asked is None or self.clock() - asked >= (WAITED_SECONDS if waited else AGAIN_SECONDS):
+            last_asked = self._asked.get((cluster.uid, mark))
+            if last_asked is None or self.clock() - last_asked >= (WAITED_SECONDS if waited else AGAIN_SECONDS):
                 due.append((cluster, mark, ",".join(b.address for b in brokers)))
         now = self.clock()
         fresh = {k: t for k, t in self._asked.items() if now - t < AGAIN_SECONDS}
         self._asked = fresh | {(cluster.uid, mark): now for cluster, mark, _ in due}
         async with asyncio.TaskGroup() as asking:
-            for one in due:
-                asking.create_task(self._ask(*one))
+            for arguments in due:
+                asking.create_task(self._ask(*arguments))
 
     async def _ask(self, cluster: BrokerCluster, mark: str, bootstrap: str) -> None:
-        found = mark if await _in_sync(cluster.name, cluster.asked_at(bootstrap)) else ""
-        if found == cluster.seen.in_sync:
+        in_sync_mark = mark if await _in_sync(cluster.name, cluster.asked_at(bootstrap)) else ""
+        if in_sync_mark == cluster.seen.in_sync:
             return
         async with self.store.write() as tx:
             present = tx.snapshot.broker_clusters.get(cluster.name)
             if present is not None and present.uid == cluster.uid:
-                seen = dataclasses.replace(present.seen, in_sync=found)
+                seen = dataclasses.replace(present.seen, in_sync=in_sync_mark)
                 tx.put(dataclasses.replace(present, seen=seen))
 
 
 async def _in_sync(name: str, client: Mapping[str, str]) -> bool:
     try:
-        found = await partitions_of(client, seconds=ASK_SECONDS)
+        partitions = await partitions_of(client, seconds=ASK_SECONDS)
     except KeelmanError as error:
         log.info("brokers_not_asked", broker_cluster=name, error=error.message)
         return False
-    behind = [p.name for p in found if not p.is_whole]
+    behind = [p.name for p in partitions if not p.is_whole]
     if behind:
         log.info("partitions_behind", broker_cluster=name, count=len(behind), first=behind[0])
     return not behind

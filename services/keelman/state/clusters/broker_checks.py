@@ -47,43 +47,49 @@ def check(spec: BrokerClusterSpec, snapshot: Snapshot, name: str = "") -> None:
 
 def _client_problems(spec: ExternalBrokers) -> list[Violation]:
     """Returns the problems of the properties of clients, under the field that contains each."""
-    found, field = client_problems(spec), "spec.external.credential_profile"
-    return in_field("spec.external.client_properties", [one for one in found if one.field not in spec.credentials]) + [
-        Violation(field, f"{field}: secret {spec.credential_profile!r}, key {one.description}")
-        for one in found
-        if one.field in spec.credentials
+    problems, field = client_problems(spec), "spec.external.credential_profile"
+    return in_field(
+        "spec.external.client_properties", [problem for problem in problems if problem.field not in spec.credentials]
+    ) + [
+        Violation(field, f"{field}: secret {spec.credential_profile!r}, key {problem.description}")
+        for problem in problems
+        if problem.field in spec.credentials
     ]
 
 
 def client_problems(spec: ExternalBrokers) -> list[Violation]:
     """Returns the problems that clients would find in the properties for these brokers: key by key, without the values
     of the credential profile."""
-    found = []
-    for one in client_refusals(spec.connection):
-        text = one.description if one.description.startswith(one.field) else f"{one.field}: {one.description}"
+    violations = []
+    for refusal in client_refusals(spec.connection):
+        text = (
+            refusal.description
+            if refusal.description.startswith(refusal.field)
+            else f"{refusal.field}: {refusal.description}"
+        )
         for value in filter(None, spec.credentials.values()):
             text = text.replace(repr(value), repr(HIDDEN))
-        found.append(Violation(one.field, text))
-    return found
+        violations.append(Violation(refusal.field, text))
+    return violations
 
 
 def _check_folders(folders: Sequence[str]) -> None:
     legal = "an absolute path without '..' or commas, each once, and not within another"
     for place, folder in enumerate(folders):
         parts = PurePosixPath(folder).parts
-        others = [PurePosixPath(one).parts for one in folders[:place]]
+        others = [PurePosixPath(folder).parts for folder in folders[:place]]
         is_path = folder.startswith("/") and len(parts) > 1 and ".." not in parts and not {*",\0\n"} & {*folder}
-        within = any(parts[: len(one)] == one or one[: len(parts)] == parts for one in others)
+        within = any(parts[: len(other)] == other or other[: len(parts)] == parts for other in others)
         if not is_path or within or len(folder) > MAX_PATH:
             raise InvalidArgument.of(f"spec.managed.data_folders[{place}]", folder[:MAX_PATH], legal)
 
 
 def _check_properties(properties: Mapping[str, str]) -> None:
     legal = "leave it out: keelman sets it itself, as it does " + ", ".join(SET_ELSEWHERE)
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for key in SET_ELSEWHERE.keys() & properties.keys():
-        found += InvalidArgument.of(f"spec.managed.properties.{key}", properties[key], legal).violations
-    raise_all(sorted(found, key=lambda one: one.field))
+        violations += InvalidArgument.of(f"spec.managed.properties.{key}", properties[key], legal).violations
+    raise_all(sorted(violations, key=lambda violation: violation.field))
 
 
 def _check_quorum(spec: ManagedBrokers, snapshot: Snapshot) -> None:

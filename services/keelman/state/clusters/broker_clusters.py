@@ -44,11 +44,11 @@ def create(tx: Transaction, name: str, spec: BrokerClusterSpec, *, stopped: bool
     spec = with_credentials(spec, tx.snapshot)
     check(spec, tx.snapshot, name)
     cluster_id = new_cluster_id() if isinstance(spec, ManagedBrokers) else ""
-    made = BrokerCluster(
+    cluster = BrokerCluster(
         name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", spec=spec, kafka_cluster_id=cluster_id,
         goal=ClusterGoal.STOPPED if stopped else ClusterGoal.RUNNING,
     )  # fmt: skip
-    return saved(tx, made)
+    return saved(tx, cluster)
 
 
 def update(

@@ -43,18 +43,18 @@ def chosen(
     Raises Exhausted (NO_FREE_PORTS).
     """
     places = [node for node in nodes or snapshot.nodes if node in snapshot.nodes]
-    begin, found = chance(len(allowed)), list[int]()
+    begin, ports = chance(len(allowed)), list[int]()
     for number in range(len(allowed)):
-        if len(found) == count:
+        if len(ports) == count:
             break
         port = allowed[(begin + number) % len(allowed)]
         is_named = port in apart_from or snapshot.naming(port)
         if not is_named and not any(snapshot.port_holders(node, port) for node in places):
-            found.append(port)
-    if len(found) < count:
+            ports.append(port)
+    if len(ports) < count:
         raise Exhausted(
             f"no {count} ports are free in {allowed[0]}-{allowed[-1]}: name ports, or have more in state.chosen_ports",
             reason="NO_FREE_PORTS",
             metadata={"ports": f"{allowed[0]}-{allowed[-1]}"},
         )
-    return found
+    return ports

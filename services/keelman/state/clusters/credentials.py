@@ -27,8 +27,8 @@ def with_credentials(spec: BrokerClusterSpec, snapshot: Snapshot) -> BrokerClust
         return dataclasses.replace(spec, credentials={})
     secret = snapshot.resources(SECRET).get(spec.credential_profile)
     if secret is None:
-        known = ", ".join(sorted(snapshot.resources(SECRET))[:MAX_NAMED])
-        raise InvalidArgument.of(FIELD, spec.credential_profile, f"an existing secret ({known or 'none exists yet'})")
+        names = ", ".join(sorted(snapshot.resources(SECRET))[:MAX_NAMED])
+        raise InvalidArgument.of(FIELD, spec.credential_profile, f"an existing secret ({names or 'none exists yet'})")
     if wrong := _other_key(secret):
         legal = f"a secret of client properties that begin with {', '.join(SECURITY)}; it has {wrong!r}"
         raise InvalidArgument.of(FIELD, secret.name, legal)
@@ -60,10 +60,14 @@ def _other_key(secret: Secret) -> str:
 
 def _problems(spec: ExternalBrokers, whose: str) -> list[Violation]:
     """Returns the problems of an update of a secret: of its values, or of the cluster's own properties beside them."""
-    found = []
-    for one in client_problems(spec):
-        is_own = one.field in spec.client_properties and one.field not in spec.credentials
-        name = "values" if is_own else f"values.{one.field}"
-        text = f"values: spec.external.client_properties.{one.description}" if is_own else f"values.{one.description}"
-        found.append(Violation(name, f"{text} ({whose})"))
-    return found
+    problems = []
+    for problem in client_problems(spec):
+        is_own = problem.field in spec.client_properties and problem.field not in spec.credentials
+        name = "values" if is_own else f"values.{problem.field}"
+        text = (
+            f"values: spec.external.client_properties.{problem.description}"
+            if is_own
+            else f"values.{problem.description}"
+        )
+        problems.append(Violation(name, f"{text} ({whose})"))
+    return problems

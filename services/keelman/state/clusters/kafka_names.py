@@ -24,7 +24,7 @@ def clash(cluster: WorkerCluster, snapshot: Snapshot) -> str:
     if cluster.goal is not ClusterGoal.RUNNING:
         return ""
     rivals = rivals_of(cluster.name, cluster.spec, snapshot)
-    older = [one for one in rivals if one.goal is ClusterGoal.RUNNING and _age(one) < _age(cluster)]
+    older = [rival for rival in rivals if rival.goal is ClusterGoal.RUNNING and _age(rival) < _age(cluster)]
     try:
         _check(cluster.name, cluster.spec, older)
     except FailedPrecondition as error:
@@ -41,8 +41,8 @@ def rivals_of(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> Iterato
     """Yields the other worker clusters on the same Kafka that have the group or any of the topics."""
     group, topics = group_of(name, spec.properties), topics_of(name, spec.properties)
     for brokers in snapshot.names_of_kafka(spec.broker_cluster):
-        found = snapshot.named_in_kafka(brokers, group, topics.values()) - {name}
-        rivals = (snapshot.worker_clusters[rival] for rival in sorted(found))
+        names = snapshot.named_in_kafka(brokers, group, topics.values()) - {name}
+        rivals = (snapshot.worker_clusters[rival] for rival in sorted(names))
         yield from (rival for rival in rivals if not snapshot.is_past(rival))
 
 

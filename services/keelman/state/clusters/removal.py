@@ -15,13 +15,13 @@ from keelman.state.resources.snapshot import Snapshot
 ASK_SECONDS = 10.0
 
 
-async def check_removal(snapshot: Snapshot, cluster: BrokerCluster, wanted: BrokerClusterSpec) -> frozenset[str]:
+async def check_removal(snapshot: Snapshot, cluster: BrokerCluster, spec: BrokerClusterSpec) -> frozenset[str]:
     """Returns the names of the brokers that the new spec removes: nothing is on them.
 
     Raises FailedPrecondition for a controller (CONTROLLER), for brokers with replicas (WOULD_LOSE_PARTITIONS) and if
     the brokers cannot be queried (NOT_RUNNING); Unavailable if they do not answer.
     """
-    removed = removed_brokers(snapshot, cluster, wanted)
+    removed = removed_brokers(snapshot, cluster, spec)
     with_data = [b for b in removed if b.has_run]
     if with_data:
         if cluster.goal is not ClusterGoal.RUNNING:
@@ -36,11 +36,11 @@ async def check_removal(snapshot: Snapshot, cluster: BrokerCluster, wanted: Brok
     return frozenset(b.name for b in removed)
 
 
-def removed_brokers(snapshot: Snapshot, cluster: BrokerCluster, wanted: BrokerClusterSpec) -> list[Workload]:
+def removed_brokers(snapshot: Snapshot, cluster: BrokerCluster, spec: BrokerClusterSpec) -> list[Workload]:
     """Returns the brokers whose nodes the new spec no longer names. Raises FailedPrecondition (CONTROLLER)."""
-    if not isinstance(wanted, ManagedBrokers):
+    if not isinstance(spec, ManagedBrokers):
         return []
-    removed = [b for b in brokers_of(snapshot, cluster) if b.node not in wanted.nodes]
+    removed = [b for b in brokers_of(snapshot, cluster) if b.node not in spec.nodes]
     for broker in removed:
         if isinstance(broker.spec, BrokerSpec) and broker.spec.controller:
             raise FailedPrecondition(
@@ -53,10 +53,10 @@ def removed_brokers(snapshot: Snapshot, cluster: BrokerCluster, wanted: BrokerCl
 
 
 def check_same_removed(
-    snapshot: Snapshot, cluster: BrokerCluster, wanted: BrokerClusterSpec, checked: frozenset[str]
+    snapshot: Snapshot, cluster: BrokerCluster, spec: BrokerClusterSpec, checked: frozenset[str]
 ) -> None:
     """Raises Conflict when, in the transaction that writes it, the spec removes other brokers than were checked."""
-    if not checked.issuperset(b.name for b in removed_brokers(snapshot, cluster, wanted)):
+    if not checked.issuperset(b.name for b in removed_brokers(snapshot, cluster, spec)):
         raise Conflict(
             f"broker cluster {cluster.name!r} was changed meanwhile: read it again, then decide", reason="CHANGED"
         )

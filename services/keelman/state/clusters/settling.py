@@ -17,8 +17,8 @@ def settle(tx: Transaction) -> None:
     brokers, workers = _touched(tx)
     for name in sorted(brokers):
         cluster = snapshot.broker_clusters.get(name)
-        if cluster is not None and (found := with_status(cluster, snapshot, tx.now)) != cluster:
-            tx.put(found)
+        if cluster is not None and (settled := with_status(cluster, snapshot, tx.now)) != cluster:
+            tx.put(settled)
     for name in sorted(workers):
         users = snapshot.worker_clusters.get(name)
         if users is not None and (seen := with_status(users, snapshot, tx.now)) != users:
@@ -27,31 +27,35 @@ def settle(tx: Transaction) -> None:
 
 def _touched(tx: Transaction) -> tuple[set[str], set[str]]:
     """Returns the broker clusters and worker clusters whose status may change by the transaction's writes."""
-    found = {kind: set(tx.snapshot.changes(noun)) for kind, noun in CLUSTERS.items()}
+    changed = {kind: set(tx.snapshot.changes(noun)) for kind, noun in CLUSTERS.items()}
     nodes = set(tx.snapshot.changes(NODE))
     for name, workload in tx.snapshot.changes(WORKLOAD).items():
-        for one in (tx.before.workloads.get(name), workload):
-            if one is not None and one.kind is WorkloadKind.SPARK:
-                nodes.add(one.node)
-            elif one is not None:
-                found[one.kind].add(one.cluster)
+        for state in (tx.before.workloads.get(name), workload):
+            if state is not None and state.kind is WorkloadKind.SPARK:
+                nodes.add(state.node)
+            elif state is not None:
+                changed[state.kind].add(state.cluster)
     for node in nodes:
         for workload in tx.snapshot.workloads_on(node):
-            if workload.kind in found:
-                found[workload.kind].add(workload.cluster)
-    return found[WorkloadKind.BROKER], found[WorkloadKind.WORKER] | _sharing_names(tx)
+            if workload.kind in changed:
+                changed[workload.kind].add(workload.cluster)
+    return changed[WorkloadKind.BROKER], changed[WorkloadKind.WORKER] | _sharing_names(tx)
 
 
 def _sharing_names(tx: Transaction) -> set[str]:
     """Returns the worker clusters that may share a name in Kafka with another, or no longer do, by the transaction's
     writes."""
-    found: set[str] = set()
+    names: set[str] = set()
     for name, brokers in tx.snapshot.changes(BROKER_CLUSTER).items():
-        known = tx.before.broker_clusters.get(name)
-        if known is not None and brokers is not None and known.kafka_cluster_id != brokers.kafka_cluster_id:
-            found.update(user.name for some in (tx.before, tx.snapshot) for user in users_of_kafka(name, some))
+        former_cluster = tx.before.broker_clusters.get(name)
+        if (
+            former_cluster is not None
+            and brokers is not None
+            and former_cluster.kafka_cluster_id != brokers.kafka_cluster_id
+        ):
+            names.update(user.name for some in (tx.before, tx.snapshot) for user in users_of_kafka(name, some))
     for name, cluster in tx.snapshot.changes(WORKER_CLUSTER).items():
         former = tx.before.worker_clusters.get(name)
         if former is not None and (cluster is None or (cluster.goal, cluster.spec) != (former.goal, former.spec)):
-            found.update(rival.name for rival in rivals_of(name, former.spec, tx.before))
-    return found
+            names.update(rival.name for rival in rivals_of(name, former.spec, tx.before))
+    return names

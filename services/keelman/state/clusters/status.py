@@ -117,7 +117,7 @@ def _external(cluster: BrokerCluster, spec: ExternalBrokers) -> BrokerClusterSta
 
 
 def _state(
-    goal: ClusterGoal, note: str, workloads: Sequence[Workload], wanted: int, snapshot: Snapshot
+    goal: ClusterGoal, note: str, workloads: Sequence[Workload], expected: int, snapshot: Snapshot
 ) -> tuple[ClusterState, str]:
     lost = [w for w in workloads if snapshot.is_offline(w.node)]
     if goal is not ClusterGoal.RUNNING:
@@ -133,22 +133,22 @@ def _state(
         return ClusterState.DEGRADED, "; ".join(filter(None, [note, *problems]))
     away = [_why_failed(w) for w in workloads if w.current is not None and w.current.reason in REACH_PROBLEMS]
     message = "; ".join(filter(None, [note, *away]))
-    if len(workloads) == wanted and all(w.is_in(ProcessState.RUNNING) for w in workloads):
+    if len(workloads) == expected and all(w.is_in(ProcessState.RUNNING) for w in workloads):
         return (ClusterState.DEGRADED if away else ClusterState.RUNNING), message
     return ClusterState.STARTING, message
 
 
 def _why_failed(workload: Workload) -> str:
     status = workload.status
-    why = "" if status is None else status.message or status.reason
+    message = "" if status is None else status.message or status.reason
     if (
         workload.kind is WorkloadKind.BROKER
         and workload.has_run
         and status is not None
         and status.reason == "PORT_TAKEN"
     ):
-        why += " (a broker with data keeps its port: free it)"
-    return f"{workload.name}: {why or 'failed'}"
+        message += " (a broker with data keeps its port: free it)"
+    return f"{workload.name}: {message or 'failed'}"
 
 
 def is_stuck(workloads: Iterable[Workload], fixed: Collection[int] = ()) -> bool:

@@ -50,9 +50,9 @@ def _origin_of(holder: _Holder, snapshot: Snapshot) -> dict[str, str]:
     return origin_facts(snapshot.resources(noun)[name].spec.annotations.origin)
 
 
-def _check_port(given: tuple[str, int], mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> None:
-    field, port = given
-    holders = [one for one in snapshot.naming(port) if one != mine and not is_past(*one, snapshot)]
+def _check_port(field_and_port: tuple[str, int], mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> None:
+    field, port = field_and_port
+    holders = [holder for holder in snapshot.naming(port) if holder != mine and not is_past(*holder, snapshot)]
     for kind, holder in holders or list(_owners(port, mine, nodes, snapshot)):
         raise FailedPrecondition(
             f"{field}: {port} is a port of {WORDS[kind]} {holder!r}: give another",
@@ -63,12 +63,12 @@ def _check_port(given: tuple[str, int], mine: _Holder, nodes: Sequence[str], sna
 
 def _owners(port: int, mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> Iterator[_Holder]:
     """Yields the owners of the port on the given nodes; without given nodes, none if the port is free on some node."""
-    found: dict[str, list[_Holder]] = {}
+    holders: dict[str, list[_Holder]] = {}
     for node in nodes or [n.name for n in snapshot.nodes.values() if n.takes_new]:
         owners = [snapshot.workloads[owner] for owner in port_owners(snapshot, node, port)]
-        found[node] = [(_KINDS[o.kind], o.cluster or o.node) for o in owners]
-        found[node] = [one for one in found[node] if one != mine and not is_past(*one, snapshot)]
-        if not nodes and not found[node]:
+        holders[node] = [(_KINDS[o.kind], o.cluster or o.node) for o in owners]
+        holders[node] = [holder for holder in holders[node] if holder != mine and not is_past(*holder, snapshot)]
+        if not nodes and not holders[node]:
             return
-    for owned in found.values():
+    for owned in holders.values():
         yield from owned

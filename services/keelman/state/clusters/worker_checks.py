@@ -20,8 +20,8 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     """Raises InvalidArgument naming the field, the value and the legal values, or FailedPrecondition for a name in
     Kafka that another worker cluster has or a broker cluster that is being deleted."""
     if spec.broker_cluster not in snapshot.broker_clusters:
-        known = ", ".join(sorted(snapshot.broker_clusters)) or "none exists yet: create one first"
-        raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
+        names = ", ".join(sorted(snapshot.broker_clusters)) or "none exists yet: create one first"
+        raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({names})")
     brokers = snapshot.broker_clusters[spec.broker_cluster]
     check_not_deleted(brokers)
     check_nodes("spec.nodes.names", spec.nodes, snapshot)

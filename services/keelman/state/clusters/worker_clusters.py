@@ -23,8 +23,8 @@ def create(tx: Transaction, name: str, spec: WorkerClusterSpec) -> WorkerCluster
     check_free("worker cluster", name, tx.snapshot.worker_clusters)
     spec = resolved(spec, tx.snapshot)
     check(name, spec, tx.snapshot)
-    made = WorkerCluster(name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.STOPPED, spec=spec)
-    return saved(tx, made)
+    cluster = WorkerCluster(name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=ClusterGoal.STOPPED, spec=spec)
+    return saved(tx, cluster)
 
 
 def update(

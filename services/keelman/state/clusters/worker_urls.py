@@ -25,19 +25,19 @@ class WorkerUrls:
         Raises NotFound for an unknown worker cluster, FailedPrecondition (NOT_RUNNING) if it shall not run, Unavailable
         (NO_RUNNING_WORKER) when none of its workers runs.
         """
-        found = self.store.snapshot.worker_cluster(cluster)
-        if found.goal is not ClusterGoal.RUNNING:
+        worker_cluster = self.store.snapshot.worker_cluster(cluster)
+        if worker_cluster.goal is not ClusterGoal.RUNNING:
             raise FailedPrecondition(
-                f"worker cluster {cluster!r} is {found.status.state}: start it",
+                f"worker cluster {cluster!r} is {worker_cluster.status.state}: start it",
                 reason="NOT_RUNNING",
                 metadata={"worker_cluster": cluster},
             )
         workers = self.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster)
         running = [w for w in workers if w.is_in(ProcessState.RUNNING)]
         if not running:
-            why = f": {found.status.message}" if found.status.message else ""
+            reason = f": {worker_cluster.status.message}" if worker_cluster.status.message else ""
             raise Unavailable(
-                f"worker cluster {cluster!r} has no running worker{why}",
+                f"worker cluster {cluster!r} has no running worker{reason}",
                 reason="NO_RUNNING_WORKER",
                 metadata={"worker_cluster": cluster},
             )
@@ -45,12 +45,12 @@ class WorkerUrls:
 
     async def heeds_ids(self, cluster: str) -> bool:
         """Returns whether its workers do a request once by its id."""
-        found = self.store.snapshot.worker_clusters.get(cluster)
-        return found is not None and found.spec.engine is WorkerEngine.KEELMAN
+        worker_cluster = self.store.snapshot.worker_clusters.get(cluster)
+        return worker_cluster is not None and worker_cluster.spec.engine is WorkerEngine.KEELMAN
 
     def _has_joined(self, worker: object) -> bool:
-        found = self.reports.membership(worker)  # type: ignore[arg-type]
-        return found is not None and found.joined
+        membership = self.reports.membership(worker)  # type: ignore[arg-type]
+        return membership is not None and membership.joined
 
 
 def rest_url(workload: Workload) -> str:

@@ -247,10 +247,10 @@ def _lock(path: Path) -> Iterator[None]:
     lock = path.with_name(path.name + ".lock")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for one in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
-            if one.exists() or one in (path, lock):  # SQLite gives its log the mode of the file
-                os.close(os.open(one, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-                one.chmod(0o600)
+        for database_file in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm", ".lock"))):
+            if database_file.exists() or database_file in (path, lock):  # SQLite gives its log the mode of the file
+                os.close(os.open(database_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+                database_file.chmod(0o600)
         file = lock.open("a+", encoding="ascii")
     except OSError as error:
         raise InvalidArgument.of(

@@ -82,10 +82,10 @@ def made_key(file: Path) -> bytes:
 
 def replace_keys(file: Path, keys: Sequence[bytes]) -> None:
     """Replaces a file by a new one with these keys and the same owner. Raises OSError."""
-    known = file.stat()
+    status = file.stat()
     with _written(keys, file) as temporary:
-        if (known.st_uid, known.st_gid) != (os.geteuid(), os.getegid()):
-            os.chown(temporary, known.st_uid, known.st_gid)
+        if (status.st_uid, status.st_gid) != (os.geteuid(), os.getegid()):
+            os.chown(temporary, status.st_uid, status.st_gid)
         os.replace(temporary, file)
 
 
@@ -135,13 +135,13 @@ def _printed(command: KeyCommand) -> bytes:
         raise _failed(command, f"it has not ended after {COMMAND_SECONDS:g} s") from None
     if done.returncode:
         last = done.stderr.decode(errors="replace").strip().splitlines()[-1:]
-        why = f"it ended with {done.returncode}" + (f": {last[0][:MAX_ERROR_CHARACTERS]}" if last else "")
-        raise _failed(command, why)
+        reason = f"it ended with {done.returncode}" + (f": {last[0][:MAX_ERROR_CHARACTERS]}" if last else "")
+        raise _failed(command, reason)
     return done.stdout
 
 
-def _failed(command: KeyCommand, why: str) -> Unavailable:
-    return Unavailable(f"state.key_command: {str(command)!r} gives no key: {why}", reason="KEY_COMMAND_FAILED")
+def _failed(command: KeyCommand, reason: str) -> Unavailable:
+    return Unavailable(f"state.key_command: {str(command)!r} gives no key: {reason}", reason="KEY_COMMAND_FAILED")
 
 
 def _keys_in(text: bytes, source: KeySource, legal: str) -> Sequence[bytes]:

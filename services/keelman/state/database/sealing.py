@@ -76,14 +76,14 @@ class Sealer:
 
         Raises FailedPrecondition (KEY_WRONG).
         """
-        known = [self.key, *self.others]
+        keys = [self.key, *self.others]
         if handed_on:
             with contextlib.suppress(FailedPrecondition):
                 text = self.open({SECRET: handed_on}, TABLE, "next")[SECRET]
-                known.append(base64.b64decode(text))
-        for key in known:
+                keys.append(base64.b64decode(text))
+        for key in keys:
             if Sealer(key, self.source).proves(proof):
-                return Sealer(key, self.source, tuple(one for one in known if one != key), proof)
+                return Sealer(key, self.source, tuple(other for other in keys if other != key), proof)
         raise wrong_key(self.source, "the stored values were sealed with another key")
 
     def _sealed(self, value: Any, key: str, place: tuple[str, ...]) -> Any:
@@ -119,11 +119,11 @@ class Sealer:
 
 def sealer_of(session: AsyncSession) -> Sealer:
     """Returns the sealer of a session's database."""
-    found: Sealer = session.info[SEALER]
-    return found
+    sealer: Sealer = session.info[SEALER]
+    return sealer
 
 
-def wrong_key(source: KeySource, why: str) -> FailedPrecondition:
+def wrong_key(source: KeySource, reason: str) -> FailedPrecondition:
     """Returns the error for a key that does not open the stored values."""
     if isinstance(source, Path):
         remedy = "put the one back that it was started with before"
@@ -133,7 +133,7 @@ def wrong_key(source: KeySource, why: str) -> FailedPrecondition:
             "key_changed"
         )
     return FailedPrecondition(
-        f"{setting_of(source)}: {str(source)!r} is not the key of this database's secrets ({why}): {remedy}",
+        f"{setting_of(source)}: {str(source)!r} is not the key of this database's secrets ({reason}): {remedy}",
         reason="KEY_WRONG",
         metadata={"key_file": str(source)},
     )
@@ -143,11 +143,11 @@ def _walked(value: Any, place: tuple[str, ...], key: str, change: Callable[[Any,
     """Returns the value with `change` applied to everything but mappings and lists; `key` as in `shown_json`."""
     if isinstance(value, Mapping):
         return {
-            name: _walked(one, (*place, name), key if is_secret_key(key) else name, change)
-            for name, one in value.items()
+            name: _walked(item, (*place, name), key if is_secret_key(key) else name, change)
+            for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_walked(one, (*place, str(number)), key, change) for number, one in enumerate(value)]
+        return [_walked(item, (*place, str(number)), key, change) for number, item in enumerate(value)]
     return change(value, key, place)
 
 

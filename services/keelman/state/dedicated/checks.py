@@ -42,8 +42,8 @@ def check(name: str, spec: DedicatedConnectorSpec, snapshot: Snapshot) -> None:
         raise InvalidArgument.of("spec.topic_prefix", longest, f"such that no topic has more than {MAX_TOPIC} letters")
     for key in FIXED:
         if key in spec.properties:
-            why = "leave it out: each dedicated connector has its own"
-            raise InvalidArgument.of(f"spec.properties.{key}", spec.properties[key], why)
+            reason = "leave it out: each dedicated connector has its own"
+            raise InvalidArgument.of(f"spec.properties.{key}", spec.properties[key], reason)
     check_annotations(DEDICATED_CONNECTOR, name, spec.annotations, snapshot)
 
 

@@ -38,16 +38,16 @@ def worker_cluster_spec(
     Each incarnation has another group, as transactional ids contain it; several may share a named offset topic.
     """
     spec = connector.spec
-    given = {**(DEFAULT_PROPERTIES if configured is None else configured), **spec.properties}
+    properties = {**(DEFAULT_PROPERTIES if configured is None else configured), **spec.properties}
     if spec.engine is WorkerEngine.KEELMAN:  # its workers know only their own converters: others are the connector's
-        given = {**DEFAULT_PROPERTIES, **without(given, converters_of_plugins(given))}
+        properties = {**DEFAULT_PROPERTIES, **without(properties, converters_of_plugins(properties))}
     return WorkerClusterSpec(
         broker_cluster=broker_cluster,
         count=spec.capacity.count,
         autoscale=_autoscale(spec),
-        properties={**internal_topics(spec), **given, "group.id": f"keelman-{connector.name}-{connector.uid}"},
+        properties={**internal_topics(spec), **properties, "group.id": f"keelman-{connector.name}-{connector.uid}"},
         node_selector=spec.node_selector,
-        shared_offset_topic=bool(given.get(OFFSET_TOPIC)),
+        shared_offset_topic=bool(properties.get(OFFSET_TOPIC)),
         limits=spec.capacity.worker_limits,
         plugins=spec.plugins,
         libraries=spec.libraries,
@@ -59,23 +59,23 @@ def worker_cluster_spec(
 
 def _autoscale(spec: DedicatedConnectorSpec) -> Autoscale | None:
     """Returns the autoscaling without tasks: these are the connector's."""
-    wanted = spec.capacity.autoscale
-    if wanted is None:
+    autoscale = spec.capacity.autoscale
+    if autoscale is None:
         return None
-    return dataclasses.replace(wanted, tasks_per_worker=0, max_tasks=0, tasks_up_to_partitions=False)
+    return dataclasses.replace(autoscale, tasks_per_worker=0, max_tasks=0, tasks_up_to_partitions=False)
 
 
 def tasks_max_of(spec: DedicatedConnectorSpec, workers: int, partitions: int = 0) -> int:
     """Returns `tasks.max` of a connector with so many workers and partitions to read (0: unknown); 0 means that of its
     configuration."""
-    wanted = spec.capacity.autoscale
-    return 0 if wanted is None else wanted.tasks_max(workers, partitions)
+    autoscale = spec.capacity.autoscale
+    return 0 if autoscale is None else autoscale.tasks_max(workers, partitions)
 
 
 def _log_delivery(spec: DedicatedConnectorSpec) -> LogDelivery | None:
     """Returns the log delivery, in a folder of the connector's name unless it names another."""
-    wanted = spec.log_delivery
-    return None if wanted is None else dataclasses.replace(wanted, name=wanted.name or spec.connector)
+    log_delivery = spec.log_delivery
+    return None if log_delivery is None else dataclasses.replace(log_delivery, name=log_delivery.name or spec.connector)
 
 
 def runtime_config(connector: DedicatedConnector, configured: Mapping[str, str] | None) -> dict[str, str]:
@@ -87,7 +87,11 @@ def runtime_config(connector: DedicatedConnector, configured: Mapping[str, str] 
         converters = converters_of_plugins({**(configured or {}), **spec.properties})
     for key in (f"{role}.converter" for role in ROLES):
         if spec.config.get(key, "").strip():
-            converters = {one: text for one, text in converters.items() if one != key and not one.startswith(f"{key}.")}
+            converters = {
+                converter: text
+                for converter, text in converters.items()
+                if converter != key and not converter.startswith(f"{key}.")
+            }
     tasks = {"tasks.max": str(connector.tasks_max)} if connector.tasks_max else {}
     return {**converters, **spec.config, **tasks}
 
@@ -120,5 +124,5 @@ def is_made(cluster: BrokerCluster) -> bool:
 
 def content_of(brokers: ExternalBrokers) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Returns a value that is equal for two specs of the same brokers."""
-    servers = tuple(sorted({one.strip().lower() for one in brokers.bootstrap_servers.split(",") if one.strip()}))
+    servers = tuple(sorted({part.strip().lower() for part in brokers.bootstrap_servers.split(",") if part.strip()}))
     return servers, tuple(sorted(brokers.connection.items()))

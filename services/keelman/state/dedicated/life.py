@@ -68,12 +68,14 @@ def create(tx: Transaction, name: str, spec: DedicatedConnectorSpec) -> tuple[De
     spec = _with_revision(tx.snapshot, spec)
     check(name, spec, tx.snapshot)
     brokers = _broker_cluster(tx, spec)
-    made = DedicatedConnector(name, uid, tx.now, tx.now, 1, spec, broker_cluster=brokers)
-    workers = worker_clusters.create(tx, name, worker_cluster_spec(made, brokers, configured_by(spec, tx.snapshot)))
-    made = dataclasses.replace(made, tasks_max=tasks_max_of(spec, workers.wanted_workers))
+    connector = DedicatedConnector(name, uid, tx.now, tx.now, 1, spec, broker_cluster=brokers)
+    workers = worker_clusters.create(
+        tx, name, worker_cluster_spec(connector, brokers, configured_by(spec, tx.snapshot))
+    )
+    connector = dataclasses.replace(connector, tasks_max=tasks_max_of(spec, workers.wanted_workers))
     worker_clusters.start(tx, name, "")
     spec = dataclasses.replace(spec, plugins=workers.spec.plugins, libraries=workers.spec.libraries)
-    return _begun(tx, dataclasses.replace(made, spec=spec), OperationKind.CREATE_DEDICATED)
+    return _begun(tx, dataclasses.replace(connector, spec=spec), OperationKind.CREATE_DEDICATED)
 
 
 def update(
@@ -106,16 +108,16 @@ def update(
     facts: dict[str, Any] = {SKIP_HEALTH: skip_health_check}
     if for_workers:
         workers = tx.snapshot.worker_cluster(name)
-        wanted = dataclasses.replace(connector, spec=spec)
+        new_connector = dataclasses.replace(connector, spec=spec)
         configured = configured_by(spec, tx.snapshot)
-        new = worker_cluster_spec(wanted, connector.broker_cluster, configured)
+        new = worker_cluster_spec(new_connector, connector.broker_cluster, configured)
         new = resolved(new, tx.snapshot)
         worker_checks.check(name, new, tx.snapshot)
         spec = dataclasses.replace(spec, plugins=new.plugins, libraries=new.libraries)
         former = runtime_config(connector, configured_by(connector.spec, tx.snapshot))
         facts |= {
             FORMER_CLUSTER: plain(workers.spec), WANTED_CLUSTER: plain(new),
-            RECONFIGURES: runtime_config(wanted, configured) != former,
+            RECONFIGURES: runtime_config(new_connector, configured) != former,
         }  # fmt: skip
     facts |= specs_of(connector.spec, spec) | {WAKES: _wakes(tx, connector, start=for_config)}
     changed = dataclasses.replace(connector, spec=spec, generation=connector.generation + 1)
@@ -173,8 +175,8 @@ def _begun(
     target = Target(DEDICATED_CONNECTOR, connector.name, connector.generation, str(connector.goal))
     origin = connector.spec.annotations.origin
     steps = plan_of(kind, wakes=facts.get(WAKES, False))
-    given = facts_of(connector, configured_by(connector.spec, tx.snapshot), **facts)
-    operation = begin(tx, kind, target, steps, given, origin=origin)
+    facts_of_change = facts_of(connector, configured_by(connector.spec, tx.snapshot), **facts)
+    operation = begin(tx, kind, target, steps, facts_of_change, origin=origin)
     return tx.put(dataclasses.replace(connector, operation=operation.name)), operation
 
 
@@ -203,13 +205,15 @@ def _broker_cluster(tx: Transaction, spec: DedicatedConnectorSpec) -> str:
     """Returns the name of the broker cluster that a spec leads to; creates the cluster if there is none."""
     if spec.broker_cluster:
         return spec.broker_cluster
-    wanted = brokers_of(spec)
+    brokers = brokers_of(spec)
     for name in tx.snapshot.names(BROKER_CLUSTER):
-        known = tx.snapshot.broker_clusters[name]
-        is_same = isinstance(known.spec, ExternalBrokers) and content_of(known.spec) == content_of(wanted)
-        if is_same and known.goal is ClusterGoal.RUNNING:
+        broker_cluster = tx.snapshot.broker_clusters[name]
+        is_same = isinstance(broker_cluster.spec, ExternalBrokers) and content_of(broker_cluster.spec) == content_of(
+            brokers
+        )
+        if is_same and broker_cluster.goal is ClusterGoal.RUNNING:
             return name
-    return broker_clusters.create(tx, f"brokers-{uuid.uuid4().hex[:16]}", wanted).name
+    return broker_clusters.create(tx, f"brokers-{uuid.uuid4().hex[:16]}", brokers).name
 
 
 def _with_revision(snapshot: Snapshot, spec: DedicatedConnectorSpec) -> DedicatedConnectorSpec:

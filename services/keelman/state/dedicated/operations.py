@@ -158,9 +158,11 @@ class _Steps:
         """Gives the worker cluster its new spec, waits until all workers run with it, and gives them the connector's
         configuration if that changes with them."""
         await self._write_workers(operation, names.WANTED_CLUSTER)
-        former, wanted = (operation.facts[key]["node_selector"] for key in (names.FORMER_CLUSTER, names.WANTED_CLUSTER))
+        former, new_selector = (
+            operation.facts[key]["node_selector"] for key in (names.FORMER_CLUSTER, names.WANTED_CLUSTER)
+        )
         since = operation.begin_time_of(names.UPDATE_WORKERS)
-        outcome = self._workers.outcome(operation, self._cluster(operation), since, placed=former != wanted)
+        outcome = self._workers.outcome(operation, self._cluster(operation), since, placed=former != new_selector)
         if isinstance(outcome, Done) and (operation.facts.get(names.RECONFIGURES) or operation.facts.get(names.WAKES)):
             return await self._reconfigure(operation)
         return outcome
@@ -169,10 +171,10 @@ class _Steps:
         """Gives the workers the connector's configuration; first records the former one, if that is not known yet."""
         noted: Mapping[str, Any] = {}
         if FORMER not in operation.facts:
-            asked = await self.connector.ask(operation)
-            if not isinstance(asked, Done):
-                return asked
-            noted = asked.facts
+            refused = await self.connector.ask(operation)
+            if not isinstance(refused, Done):
+                return refused
+            noted = refused.facts
             operation = dataclasses.replace(operation, facts={**operation.facts, **noted})
         outcome = await self.connector.configure(operation)
         if not isinstance(outcome, Done):
@@ -197,31 +199,31 @@ class _Steps:
         was_refused = operation.step(names.UPDATE_CONFIG).state is StepState.FAILED
         if was_refused or former is None or former["failed"] or former["state"] != DefinitionGoal.RUNNING:
             return outcome
-        found = await self.connector.look(operation)
+        connector_now = await self.connector.look(operation)
         since = self._store.database.clock() - (operation.back_time or operation.create_time)
-        if found is None:
+        if connector_now is None:
             return outcome
-        bare = self.connector.without_tasks(operation, found)
-        return health(DefinitionGoal.RUNNING, found, since, without_tasks=bare, had_failed=True)
+        bare = self.connector.without_tasks(operation, connector_now)
+        return health(DefinitionGoal.RUNNING, connector_now, since, without_tasks=bare, had_failed=True)
 
     async def validate(self, operation: Operation) -> Outcome:
         """Waits until the connector has run healthily for HEALTHY_FOR; writes it first if its workers have none. Raises
         FailedPrecondition when it has failed."""
-        found = await self.connector.look(operation)
-        if found is None:
+        connector_now = await self.connector.look(operation)
+        if connector_now is None:
             if operation.kind is OperationKind.UPDATE_CONFIG:
                 raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
             await self.connector.write(operation)
             return Waiting("the connector was written", LOOK_AGAIN_SECONDS)
-        uid = {UID: found.uid}
+        uid = {UID: connector_now.uid}
         if operation.facts[names.SKIP_HEALTH]:
             return Done("as requested", uid, skipped=True)
         former = operation.facts.get(FORMER)
         had_failed = former is not None and former["failed"]
         waited = self._waited(operation, names.VALIDATE)
         goal = DefinitionGoal(operation.target.goal)
-        bare = self.connector.without_tasks(operation, found)
-        outcome = health(goal, found, waited, without_tasks=bare, had_failed=had_failed)
+        bare = self.connector.without_tasks(operation, connector_now)
+        outcome = health(goal, connector_now, waited, without_tasks=bare, had_failed=had_failed)
         if not isinstance(outcome, Done):
             self._healthy.pop(operation.target.name, None)
             return outcome
@@ -248,14 +250,14 @@ class _Steps:
 
     async def await_goal(self, operation: Operation) -> Outcome:
         """Waits until the connector runs, or is paused. Raises FailedPrecondition when it has failed."""
-        found = await self.connector.look(operation)
-        if found is None:
+        connector_now = await self.connector.look(operation)
+        if connector_now is None:
             raise FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
         is_restart = operation.kind is OperationKind.RESTART
         waited = self._waited(operation, AWAIT)
         goal = DefinitionGoal(operation.target.goal)
-        bare = self.connector.without_tasks(operation, found)
-        return health(goal, found, waited, without_tasks=bare, had_failed=is_restart)
+        bare = self.connector.without_tasks(operation, connector_now)
+        return health(goal, connector_now, waited, without_tasks=bare, had_failed=is_restart)
 
     async def stop(self, operation: Operation) -> Outcome:
         """Stops the workers, and waits until the last process has ended."""

@@ -22,10 +22,10 @@ def reported_of(connector: DedicatedConnector, snapshot: Snapshot, reports: Memb
     workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
     is_fresh, silence = reports.connectors.reported(connector.name), reports.connectors.silence(connector.name)
     in_group = any(_is_in_group(w, reports) for w in workers) if math.isfinite(silence) else None
-    found = _own(connector, reports.connectors.one(connector.name, connector.spec.connector))
-    if found is None or not (is_fresh or _is_newest(connector, snapshot, silence, now)):
+    connector_now = _own(connector, reports.connectors.one(connector.name, connector.spec.connector))
+    if connector_now is None or not (is_fresh or _is_newest(connector, snapshot, silence, now)):
         return Reported(None, is_fresh, in_group)
-    return Reported(reports.with_lag(found, workers), is_fresh, in_group)
+    return Reported(reports.with_lag(connector_now, workers), is_fresh, in_group)
 
 
 def _is_in_group(worker: Workload, reports: Memberships) -> bool:
@@ -33,10 +33,12 @@ def _is_in_group(worker: Workload, reports: Memberships) -> bool:
     return membership is not None and membership.joined
 
 
-def _own(connector: DedicatedConnector, found: Connector | None) -> Connector | None:
+def _own(connector: DedicatedConnector, connector_now: Connector | None) -> Connector | None:
     """Returns the report; None if it is of an earlier incarnation."""
-    is_own = found is not None and bool(connector.connector_uid) and found.uid == connector.connector_uid
-    return found if is_own else None
+    is_own = (
+        connector_now is not None and bool(connector.connector_uid) and connector_now.uid == connector.connector_uid
+    )
+    return connector_now if is_own else None
 
 
 def _is_newest(connector: DedicatedConnector, snapshot: Snapshot, silence: float, now: datetime) -> bool:

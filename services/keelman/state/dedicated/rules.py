@@ -47,8 +47,8 @@ def workers_outcome(
     if not stays and status.state is ClusterState.RUNNING and status.rollout is None and not status.leaving_workers:
         return Done(f"workers: {status.ready_workers}")
     if waited >= START_WITHIN:
-        why = status.message or f"{status.ready_workers} of {cluster.wanted_workers} run"
-        text = f"the workers do not run after {START_WITHIN.total_seconds():g} s: {why}"
+        message = status.message or f"{status.ready_workers} of {cluster.wanted_workers} run"
+        text = f"the workers do not run after {START_WITHIN.total_seconds():g} s: {message}"
         raise FailedPrecondition(text, reason=workers_reason(workers))
     return Waiting(status.message or f"its workers are {status.state}", LOOK_AGAIN_SECONDS)
 

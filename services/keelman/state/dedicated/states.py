@@ -84,13 +84,13 @@ def standing(
         return state, connector.failure
     if state not in (DedicatedState.RUNNING, DedicatedState.FAILED):
         return state, None
-    found = (
+    failure_now = (
         _failure_of_brokers(connector, snapshot, reported, now)
         or _failure_of_report(fresh)
         or _failure_of_workers(connector, snapshot, reported, now)
         or _failure_of_report(reported.connector)
     )
-    return (DedicatedState.RUNNING, None) if found is None else (DedicatedState.FAILED, found)
+    return (DedicatedState.RUNNING, None) if failure_now is None else (DedicatedState.FAILED, failure_now)
 
 
 def _failure_of_brokers(
@@ -108,8 +108,8 @@ def _failure_of_brokers(
         return None
     if reported.in_group or (reported.in_group is None and not cluster.kafka_cluster_id):
         return None
-    why = cluster.status.message or f"no broker of broker cluster {cluster.name!r} runs"
-    return DedicatedFailure(code_of("BROKERS_REFUSE" if cluster.seen.refused else "BROKERS_UNREACHABLE"), why)
+    message = cluster.status.message or f"no broker of broker cluster {cluster.name!r} runs"
+    return DedicatedFailure(code_of("BROKERS_REFUSE" if cluster.seen.refused else "BROKERS_UNREACHABLE"), message)
 
 
 def _failure_of_report(reported: Connector | None) -> DedicatedFailure | None:
@@ -131,8 +131,8 @@ def _failure_of_workers(
     if not cluster.status.stuck and (reported.in_group or not _lasts(cluster.status.down_since, WORKERS_AWAY, now)):
         return None
     has_no_node = not cluster.status.stuck and (cluster.note or all(snapshot.is_offline(w.node) for w in workers))
-    why = cluster.status.message or f"no worker of it is ready: its worker cluster is {cluster.status.state}"
-    return DedicatedFailure(code_of("NO_NODE" if has_no_node else workers_reason(workers)), why)
+    message = cluster.status.message or f"no worker of it is ready: its worker cluster is {cluster.status.state}"
+    return DedicatedFailure(code_of("NO_NODE" if has_no_node else workers_reason(workers)), message)
 
 
 def _lasts(since: datetime | None, longest: timedelta, now: datetime) -> bool:

@@ -50,16 +50,16 @@ FORMER_CLUSTER, WANTED_CLUSTER = "former_workers", "wanted_workers"
 def facts_of(connector: DedicatedConnector, configured: Mapping[str, str] | None, **more: Any) -> dict[str, Any]:
     """Returns the facts that the steps get: secrets in them are sealed by their keys. `configured`: the properties of
     the connector's worker configuration, None if it names none."""
-    given = {
+    facts = {
         "worker_cluster": connector.name, "connector": connector.spec.connector,
         "config": runtime_config(connector, configured), "uid_of_dedicated": connector.uid,
     }  # fmt: skip
-    return given | more
+    return facts | more
 
 
-def specs_of(former: DedicatedConnectorSpec, wanted: DedicatedConnectorSpec) -> dict[str, Any]:
+def specs_of(former: DedicatedConnectorSpec, spec: DedicatedConnectorSpec) -> dict[str, Any]:
     """Returns the facts of an update."""
-    return {FORMER_SPEC: plain(former), WANTED_SPEC: plain(wanted)}
+    return {FORMER_SPEC: plain(former), WANTED_SPEC: plain(spec)}
 
 
 def plan_of(kind: OperationKind, *, wakes: bool) -> tuple[str, ...]:
@@ -94,19 +94,19 @@ def noted(connector: DedicatedConnector, operation: Operation) -> DedicatedConne
         former_spec, wanted_spec = (
             read(DedicatedConnectorSpec, operation.facts[name]) for name in (FORMER_SPEC, WANTED_SPEC)
         )
-        kept = _kept(former_spec.annotations, wanted_spec.annotations, connector.spec.annotations)
-        spec = dataclasses.replace(former_spec, annotations=kept)
-        made = dataclasses.replace(connector, spec=spec, generation=connector.generation + 1)
-        return dataclasses.replace(made, failure=failure) if operation.back_failed else made
+        merged = _kept(former_spec.annotations, wanted_spec.annotations, connector.spec.annotations)
+        spec = dataclasses.replace(former_spec, annotations=merged)
+        noted_connector = dataclasses.replace(connector, spec=spec, generation=connector.generation + 1)
+        return dataclasses.replace(noted_connector, failure=failure) if operation.back_failed else noted_connector
     return dataclasses.replace(connector, failure=failure)
 
 
-def _kept(former: Annotations, wanted: Annotations, present: Annotations) -> Annotations:
+def _kept(former: Annotations, new: Annotations, present: Annotations) -> Annotations:
     """Returns the annotations after an update is rolled back: changes since the update began stay, such as tags; keys
     of `extra` that the update itself changed get their former values."""
-    before, asked, now = (dict(one.extra or {}) for one in (former, wanted, present))
-    for key in before.keys() | asked.keys():
-        if before.get(key) != asked.get(key):
+    before, requested, now = (dict(annotations.extra or {}) for annotations in (former, new, present))
+    for key in before.keys() | requested.keys():
+        if before.get(key) != requested.get(key):
             now.pop(key, None)
             if key in before:
                 now[key] = before[key]

@@ -87,26 +87,26 @@ class ConnectorSteps:
         """Finds out whether the cluster has the connector, and records its configuration and state."""
         if GONE in operation.facts:
             return Done("its worker cluster does not exist or does not run, and never had the connector")
-        found = await self.look(operation)
-        if found is None:
+        answer = await self.look(operation)
+        if answer is None:
             return Done("the worker cluster does not have it", {FORMER: None})
-        former = {"config": dict(found.config), "state": state_of(found), "failed": has_failed(found)}
-        return Done("the worker cluster has it", {FORMER: former, UID: found.uid})
+        former = {"config": dict(answer.config), "state": state_of(answer), "failed": has_failed(answer)}
+        return Done("the worker cluster has it", {FORMER: former, UID: answer.uid})
 
     async def configure(self, operation: Operation) -> Outcome:
         """Creates the connector, or gives it another configuration."""
         config = operation.facts["config"]
-        found = await self.look(operation)
-        if found is not None and same_config(found.config, config):
+        connector = await self.look(operation)
+        if connector is not None and same_config(connector.config, config):
             had = has_config(operation.facts)
-            return Done("it had it already" if had else "", {UID: found.uid}, skipped=had)
-        if found is None:
-            made = await self.write(operation)
+            return Done("it had it already" if had else "", {UID: connector.uid}, skipped=had)
+        if connector is None:
+            answer = await self.write(operation)
         else:
             async with _refusing():
-                made = await self._connectors.update(*place_of(operation), config)
+                answer = await self._connectors.update(*place_of(operation), config)
         hit("connector-written")
-        return Done("changed" if found is not None else "created", {UID: made.uid})
+        return Done("changed" if connector is not None else "created", {UID: answer.uid})
 
     async def write(self, operation: Operation) -> Connector:
         """Creates the connector in the requested state."""
@@ -122,15 +122,15 @@ class ConnectorSteps:
 
     async def put_back(self, operation: Operation) -> Outcome:
         """Restores the connector's former configuration; deletes a connector that did not exist before."""
-        former, found = operation.facts[FORMER], await self.look(operation)
-        if found is None:
+        former, connector = operation.facts[FORMER], await self.look(operation)
+        if connector is None:
             return Done("it does not exist" if former is None else "it was deleted in the meantime: it stays deleted")
         if former is None:
             async with calling():
                 await self._connectors.delete(*place_of(operation))
             hit("connector-put-back")
             return Done("deleted")
-        if same_config(found.config, former["config"]):
+        if same_config(connector.config, former["config"]):
             return Done("its former configuration is unchanged")
         async with _refusing():
             await self._connectors.update(*place_of(operation), former["config"])
@@ -139,34 +139,34 @@ class ConnectorSteps:
 
     async def steer(self, operation: Operation) -> Outcome:
         """Makes the connector run, pause or stop."""
-        found = await self.look(operation)
+        connector = await self.look(operation)
         goal = DefinitionGoal(operation.target.goal)
-        if found is None and goal is not DefinitionGoal.RUNNING:
+        if connector is None and goal is not DefinitionGoal.RUNNING:
             return Done("it is created so", skipped=True)
-        if found is None:
+        if connector is None:
             raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
-        steered = await self._steer(operation, found, goal)
+        steered = await self._steer(operation, connector, goal)
         hit("connector-steered")
         return Done(steered, skipped=not steered)
 
     async def steer_back(self, operation: Operation) -> Outcome:
         """Returns the connector to its former state."""
-        former, found = operation.facts[FORMER], await self.look(operation)
-        if former is None or found is None:
+        former, connector = operation.facts[FORMER], await self.look(operation)
+        if former is None or connector is None:
             return Done()
         goal = former["state"] if former["state"] in STEADY else DefinitionGoal.RUNNING
-        return Done(await self._steer(operation, found, DefinitionGoal(goal)))
+        return Done(await self._steer(operation, connector, DefinitionGoal(goal)))
 
     async def await_state(self, operation: Operation) -> Outcome:
         """Waits until the connector and its tasks have the requested state. Raises FailedPrecondition when they
         fail."""
-        found = await self.look(operation)
-        if found is None:
+        connector = await self.look(operation)
+        if connector is None:
             raise errors.FailedPrecondition(DELETED, reason="CONNECTOR_GONE")
         goal = DefinitionGoal(operation.target.goal)
         waited = self._store.database.clock() - operation.begin_time_of(AWAIT)
-        without_tasks = self.without_tasks(operation, found)
-        return awaited(goal, found, waited, without_tasks=without_tasks, was_running=ran_otherwise(operation.facts))
+        without_tasks = self.without_tasks(operation, connector)
+        return awaited(goal, connector, waited, without_tasks=without_tasks, was_running=ran_otherwise(operation.facts))
 
     async def delete(self, operation: Operation) -> Outcome:
         """Deletes the connector; its offsets stay."""
@@ -188,9 +188,9 @@ class ConnectorSteps:
             return Done()
         return Waiting("the workers still have it", LOOK_AGAIN_SECONDS)
 
-    async def _steer(self, operation: Operation, found: Connector, goal: DefinitionGoal) -> str:
+    async def _steer(self, operation: Operation, connector: Connector, goal: DefinitionGoal) -> str:
         """Makes the workers bring the connector to its goal, unless it is there; returns a report of that."""
-        state, place = state_of(found), place_of(operation)
+        state, place = state_of(connector), place_of(operation)
         async with calling():
             if goal is DefinitionGoal.STOPPED and state != goal:
                 await self._connectors.stop(*place)
@@ -202,15 +202,15 @@ class ConnectorSteps:
                 await self._connectors.resume(*place)
                 return "ordered to run"
             had_failed = (operation.facts[FORMER] or {}).get("failed", False)
-            if goal is DefinitionGoal.RUNNING and had_failed and has_failed(found):
+            if goal is DefinitionGoal.RUNNING and had_failed and has_failed(connector):
                 await self._connectors.restart(*place, include_tasks=True, only_failed=True)
                 return "failed parts were restarted"
         return ""
 
-    def without_tasks(self, operation: Operation, found: Connector) -> timedelta:
+    def without_tasks(self, operation: Operation, connector: Connector) -> timedelta:
         """Returns for how long the operation has seen the connector run without tasks, uninterrupted."""
         name, by = operation.target.name, (operation.name, operation.back_time is not None)
-        if not runs_without_tasks(found):
+        if not runs_without_tasks(connector):
             self._without_tasks.pop(name, None)
             return timedelta(0)
         now = self._store.database.clock()

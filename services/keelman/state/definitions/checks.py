@@ -53,9 +53,9 @@ def check_worker_cluster(spec: ConnectorDefinitionSpec, snapshot: Snapshot) -> N
     """Raises InvalidArgument for an unknown worker cluster, FailedPrecondition for one being deleted."""
     clusters = snapshot.worker_clusters
     if spec.worker_cluster not in clusters:
-        known = sorted(clusters)
-        more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-        there = f"{', '.join(known[:MAX_NAMED])}{more}" if known else "none exists yet: create one first"
+        names = sorted(clusters)
+        more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+        there = f"{', '.join(names[:MAX_NAMED])}{more}" if names else "none exists yet: create one first"
         raise InvalidArgument.of("spec.worker_cluster", spec.worker_cluster, f"the name of a worker cluster ({there})")
     check_not_deleted(clusters[spec.worker_cluster])
 

@@ -63,9 +63,9 @@ def runs_without_tasks(connector: Connector) -> bool:
     return connector.state == CONNECTOR_STATE_RUNNING and not connector.tasks
 
 
-def state_of(one: Connector | ConnectorTask) -> str:
+def state_of(connector: Connector | ConnectorTask) -> str:
     """Returns the state by Connect's name."""
-    return ConnectorState.Name(one.state).removeprefix("CONNECTOR_STATE_")
+    return ConnectorState.Name(connector.state).removeprefix("CONNECTOR_STATE_")
 
 
 def has_failed(connector: Connector) -> bool:

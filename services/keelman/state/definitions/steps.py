@@ -29,8 +29,8 @@ _TAKEN = (StepState.DONE, StepState.SKIPPED)
 def facts_of(definition: ConnectorDefinition, *, gone: bool) -> dict[str, Any]:
     """Returns the facts that the steps get: secrets in them are sealed by their keys."""
     spec = definition.spec
-    given = {"worker_cluster": spec.worker_cluster, "connector": spec.connector, "config": dict(spec.config)}
-    return given | ({GONE: True} if gone else {})
+    facts = {"worker_cluster": spec.worker_cluster, "connector": spec.connector, "config": dict(spec.config)}
+    return facts | ({GONE: True} if gone else {})
 
 
 def takes_back(operation: Operation) -> bool:
@@ -57,9 +57,9 @@ def ran_otherwise(facts: Mapping[str, Any]) -> bool:
     return former is not None and (former["failed"] or (former["state"] == "RUNNING" and not has_config(facts)))
 
 
-def same_config(one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+def same_config(config: Mapping[str, str], other: Mapping[str, str]) -> bool:
     """Returns whether two configurations are equal, but for the name that Connect puts into them."""
-    return {k: v for k, v in one.items() if k != "name"} == {k: v for k, v in other.items() if k != "name"}
+    return {k: v for k, v in config.items() if k != "name"} == {k: v for k, v in other.items() if k != "name"}
 
 
 def noted(definition: ConnectorDefinition, operation: Operation, now: datetime) -> ConnectorDefinition:
@@ -67,8 +67,8 @@ def noted(definition: ConnectorDefinition, operation: Operation, now: datetime) 
     if definition.operation != operation.name or not operation.has_ended:
         return definition
     message = operation.message if operation.state is OperationState.FAILED else ""
-    made = dataclasses.replace(definition, applying=False, message=message)
-    return dataclasses.replace(made, applied=_applied(definition.applied, operation, now))
+    noted_definition = dataclasses.replace(definition, applying=False, message=message)
+    return dataclasses.replace(noted_definition, applied=_applied(definition.applied, operation, now))
 
 
 def _applied(before: AppliedDefinition, operation: Operation, now: datetime) -> AppliedDefinition:

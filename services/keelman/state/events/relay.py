@@ -50,9 +50,9 @@ class Publisher(Protocol):
         """Returns when all are stored in this order; raises Unavailable when some may not be."""
 
 
-def relay_lease(database: Database, seconds: float = 6.0, **given: Any) -> Lease:
-    """Returns the lease to publish a database's outbox; `given` is for Lease."""
-    return Lease(database, "relay", seconds, table=RelayRow, key=1, **given)
+def relay_lease(database: Database, seconds: float = 6.0, **options: Any) -> Lease:
+    """Returns the lease to publish a database's outbox; `options` are for Lease."""
+    return Lease(database, "relay", seconds, table=RelayRow, key=1, **options)
 
 
 @dataclass(slots=True)
@@ -101,16 +101,16 @@ class Relay:
         with self.hub.subscribe() as changed:
             while True:
                 changed.clear()
-                found, _ = await self.tail.after(self._published)
-                if not found:
+                changes, _ = await self.tail.after(self._published)
+                if not changes:
                     await changed.wait()
                     continue
-                facts = [fact for change in found for fact in facts_of(change)]
+                facts = [fact for change in changes for fact in facts_of(change)]
                 # A tombstone that comes too late would hide a reused name: before one the lease is renewed in the
                 # database, whatever the clock shows, which may have halted.
-                await (self.lease.renew() if len(facts) > len(found) else self.lease.confirm())
+                await (self.lease.renew() if len(facts) > len(changes) else self.lease.confirm())
                 await publisher.publish(facts)
-                self._published = found[-1].revision
+                self._published = changes[-1].revision
                 self._unnoted.set()
 
     async def _note(self) -> None:
@@ -127,8 +127,8 @@ class Relay:
         with self.hub.subscribe((BROKER_CLUSTER, self.events_broker_cluster)) as changed:
             while True:
                 changed.clear()
-                if found := events_brokers(self.store, self.events_broker_cluster):
-                    return found
+                if brokers := events_brokers(self.store, self.events_broker_cluster):
+                    return brokers
                 await changed.wait()
 
 

@@ -87,24 +87,24 @@ class Tail:
             skipped = revision + 1 - self._kept[0].revision
             return list(islice(self._kept, skipped, skipped + PART)), True
         async with self.store.database.read() as session:
-            found = await changes_between(session, revision, newest, BATCH)
-        return found, bool(found) and found[0].revision == revision + 1
+            changes = await changes_between(session, revision, newest, BATCH)
+        return changes, bool(changes) and changes[0].revision == revision + 1
 
     async def _read(self) -> None:
-        newest, found = self.store.revision, []
+        newest, changes = self.store.revision, []
         if self._newest >= 0 and newest - self._newest <= PART:
             async with self.store.database.read() as session:
-                found = await changes_between(session, self._newest, newest, PART)
-        if len(found) == newest - self._newest:
-            self._keep(found)
+                changes = await changes_between(session, self._newest, newest, PART)
+        if len(changes) == newest - self._newest:
+            self._keep(changes)
         else:
             self._kept.clear()  # a reader that far behind reads the outbox
             self._size = 0
         self._newest = newest
 
-    def _keep(self, found: Sequence[WatchedChange]) -> None:
-        self._kept.extend(found)
-        self._size += sum(len(change.event) for change in found)
+    def _keep(self, changes: Sequence[WatchedChange]) -> None:
+        self._kept.extend(changes)
+        self._size += sum(len(change.event) for change in changes)
         while len(self._kept) > KEPT or self._size > KEPT_BYTES:
             self._size -= len(self._kept.popleft().event)
 
@@ -137,31 +137,31 @@ class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
 
     async def Watch(self, request: pb.WatchRequest, context: Context) -> AsyncIterator[pb.WatchResponse]:
         """Sends a snapshot if one is due, then changes, until the client leaves or this service stops."""
-        wanted, revision = checked(request), request.from_revision
+        watch_filter, revision = checked(request), request.from_revision
         due, sent = revision == 0, -1
         if revision > self.store.revision:
             await self.store.catch_up()  # another process may have given this revision
-        with self.commits.subscribe(*wanted.subjects) as changed:
+        with self.commits.subscribe(*watch_filter.subjects) as changed:
             while not self.stopping.is_set():
                 if due:
-                    revision, resources = self.store.revision, everything(self.store.snapshot, wanted)
+                    revision, resources = self.store.revision, everything(self.store.snapshot, watch_filter)
                     async for part in snapshot_parts(resources, revision, self.store.database.clock()):
                         yield part
                     due, sent = False, revision
                 changed.clear()
-                found, whole = await self.tail.after(revision)
+                changes, whole = await self.tail.after(revision)
                 if not whole:
                     due = True
                     continue
-                if found:
-                    revision = found[-1].revision
-                    for part in parts_of(found, wanted):
+                if changes:
+                    revision = changes[-1].revision
+                    for part in parts_of(changes, watch_filter):
                         yield part
                         sent = part.revision
                 if sent < 0 or revision - sent >= QUIET:
                     yield pb.WatchResponse(revision=revision)
                     sent = revision
-                if not found:
+                if not changes:
                     await first_of(changed.wait(), self.stopping.wait(), asyncio.sleep(QUIET_SECONDS))
         raise Unavailable("the state service is stopping: watch again", reason="STOPPING")
 
@@ -176,11 +176,11 @@ def checked(request: pb.WatchRequest) -> WatchFilter:
     return WatchFilter([n for n in NOUNS if n in request.nouns or not request.nouns], request.name)
 
 
-def parts_of(changes: Iterable[WatchedChange], wanted: WatchFilter) -> Iterator[pb.WatchResponse]:
+def parts_of(changes: Iterable[WatchedChange], watch_filter: WatchFilter) -> Iterator[pb.WatchResponse]:
     """Yields the wanted changes, in parts that fit into a message each."""
     part, size = pb.WatchResponse(), 0
     for change in changes:
-        if not wanted.matches(change.noun, change.name):
+        if not watch_filter.matches(change.noun, change.name):
             continue
         if part.events and size + len(change.event) > PART_BYTES:
             yield part
@@ -192,14 +192,14 @@ def parts_of(changes: Iterable[WatchedChange], wanted: WatchFilter) -> Iterator[
         yield part
 
 
-def everything(snapshot: Snapshot, wanted: WatchFilter) -> list[Any]:
+def everything(snapshot: Snapshot, watch_filter: WatchFilter) -> list[Any]:
     """Returns the wanted resources, by noun and name: a copy that stays as it is while it is sent."""
-    found = []
-    for noun in wanted.nouns:
+    messages = []
+    for noun in watch_filter.nouns:
         resources = snapshot.resources(noun)
-        names = snapshot.names(noun) if not wanted.name else {wanted.name} & resources.keys()
-        found += [resources[name] for name in names]
-    return found
+        names = snapshot.names(noun) if not watch_filter.name else {watch_filter.name} & resources.keys()
+        messages += [resources[name] for name in names]
+    return messages
 
 
 async def snapshot_parts(resources: Sequence[Any], revision: int, now: datetime) -> AsyncIterator[pb.WatchResponse]:

@@ -7,19 +7,19 @@ from typing import Any
 from keelman.model.cluster import BrokerCluster, ExternalBrokers
 
 
-def same_kafka(one: BrokerCluster, other: BrokerCluster) -> bool:
+def same_kafka(broker_cluster: BrokerCluster, other: BrokerCluster) -> bool:
     """Returns True when two broker clusters are one Kafka: by its id if both are known, else by a server of both."""
-    if one.name == other.name:
+    if broker_cluster.name == other.name:
         return True
-    if one.kafka_cluster_id and other.kafka_cluster_id:
-        return one.kafka_cluster_id == other.kafka_cluster_id
-    return not servers_of(one).isdisjoint(servers_of(other))
+    if broker_cluster.kafka_cluster_id and other.kafka_cluster_id:
+        return broker_cluster.kafka_cluster_id == other.kafka_cluster_id
+    return not servers_of(broker_cluster).isdisjoint(servers_of(other))
 
 
 def kafka_keys(cluster: BrokerCluster) -> set[tuple[Any, ...]]:
     """Returns the index keys of a broker cluster: two that are the same Kafka share one."""
-    found: set[tuple[Any, ...]] = {("kafka at", server) for server in servers_of(cluster)}
-    return found | ({("kafka", cluster.kafka_cluster_id)} if cluster.kafka_cluster_id else set())
+    keys: set[tuple[Any, ...]] = {("kafka at", server) for server in servers_of(cluster)}
+    return keys | ({("kafka", cluster.kafka_cluster_id)} if cluster.kafka_cluster_id else set())
 
 
 def servers_of(cluster: BrokerCluster) -> set[str]:

@@ -54,46 +54,46 @@ def worker_properties(
 ) -> dict[str, str]:
     """Returns Connect's worker properties of one worker, complete, in the order of their names: the user's override
     those of the broker cluster's clients, which override ours."""
-    given = {**for_workers(client_properties), **cluster.spec.properties}
-    return completed(cluster.name, given, bootstrap_servers=bootstrap_servers, brokers=brokers, listener=listener)
+    properties = {**for_workers(client_properties), **cluster.spec.properties}
+    return completed(cluster.name, properties, bootstrap_servers=bootstrap_servers, brokers=brokers, listener=listener)
 
 
 def for_workers(client_properties: Mapping[str, str]) -> dict[str, str]:
     """Returns client properties of a broker cluster as worker properties. Authentication and trust hold for the worker
     and, as it passes them on, for its connectors' clients; they are never sent to other brokers. All other properties
     get each client's prefix."""
-    found: dict[str, str] = {}
+    properties: dict[str, str] = {}
     for key, value in client_properties.items():
         if key.startswith(SECURITY) or key == ALLOWED_KEY:
-            found[key] = value
+            properties[key] = value
         elif key not in NOT_SHARED:
-            found |= {f"{client}.{key}": value for client in CLIENTS}
+            properties |= {f"{client}.{key}": value for client in CLIENTS}
             if key in CONNECTION:
-                found[key] = value
-    return found
+                properties[key] = value
+    return properties
 
 
 def completed(
-    name: str, given: Mapping[str, str], *, bootstrap_servers: str, brokers: int, listener: str
+    name: str, own: Mapping[str, str], *, bootstrap_servers: str, brokers: int, listener: str
 ) -> dict[str, str]:
     """Returns a user's properties, completed with the other properties of a worker of a cluster of that name."""
     replicas = str(min(3, brokers))
     complete = {
-        "group.id": group_of(name, given),
-        **topics_of(name, given),
+        "group.id": group_of(name, own),
+        **topics_of(name, own),
         **dict.fromkeys(REPLICATION, replicas),
         "key.converter": JSON_CONVERTER,
         "value.converter": JSON_CONVERTER,
-        **given,
+        **own,
         "bootstrap.servers": bootstrap_servers,
         "listeners": listener,
     }
     return dict(sorted(complete.items()))
 
 
-def notes_on(engine: WorkerEngine, given: Mapping[str, str]) -> list[str]:
+def notes_on(engine: WorkerEngine, properties: Mapping[str, str]) -> list[str]:
     """Returns notes on properties that workers of an engine do not use."""
-    return notes(given) if engine is WorkerEngine.KEELMAN else notes_of_kafka_connect(given)
+    return notes(properties) if engine is WorkerEngine.KEELMAN else notes_of_kafka_connect(properties)
 
 
 def check_worker_properties(
@@ -101,37 +101,39 @@ def check_worker_properties(
 ) -> None:
     """Raises InvalidArgument with each property that a worker would refuse at its start, or that users may not set.
     `client_properties` are those of its broker cluster, which the user's override."""
-    given = dict(spec.properties)
-    found: list[Violation] = []
-    for key, why in WORKER_FIXED.items():
-        value = given.pop(key, None)
+    properties = dict(spec.properties)
+    violations: list[Violation] = []
+    for key, reason in WORKER_FIXED.items():
+        value = properties.pop(key, None)
         if value or (value == "" and key != ADMIN_LISTENERS):  # an empty value means that there is no such listener
-            found += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {why}").violations
+            violations += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {reason}").violations
     if spec.engine is WorkerEngine.KAFKA_CONNECT:
-        for provider in secret_providers(given):
+        for provider in secret_providers(properties):
             key = f"{NAMES}.{provider}.class"
             legal = "a class of Kafka's: only keelman's own workers read secrets of the installation"
-            found += InvalidArgument.of(f"spec.properties.{key}", given[key], legal).violations
-    given = {**for_workers(client_properties), **given}
-    complete = completed(name, given, bootstrap_servers="a-node:9092", brokers=1, listener="") | listeners(
+            violations += InvalidArgument.of(f"spec.properties.{key}", properties[key], legal).violations
+    properties = {**for_workers(client_properties), **properties}
+    complete = completed(name, properties, bootstrap_servers="a-node:9092", brokers=1, listener="") | listeners(
         "a-node", 8083, admin_port=spec.admin_port, metrics_port=spec.metrics_port, https=spec.https
     )
     if spec.engine is WorkerEngine.KAFKA_CONNECT:
         wrong = kafka_connect.refusals(complete, https=spec.https)
     else:
         wrong = refusals(complete)
-    raise_all(found + in_field("spec.properties", wrong))
+    raise_all(violations + in_field("spec.properties", wrong))
 
 
-def in_field(field: str, found: Iterable[Violation]) -> list[Violation]:
+def in_field(field: str, violations: Iterable[Violation]) -> list[Violation]:
     """Returns the violations of properties, under their names in a request."""
     return [
         Violation(name, f"{field}.{text}" if text.startswith(key) else f"{name}: {text}")
-        for key, name, text in ((one.field, f"{field}.{one.field}", one.description) for one in found)
+        for key, name, text in (
+            (violation.field, f"{field}.{violation.field}", violation.description) for violation in violations
+        )
     ]
 
 
-def raise_all(found: Sequence[Violation]) -> None:
+def raise_all(violations: Sequence[Violation]) -> None:
     """Raises InvalidArgument with all violations, if there are any."""
-    if found:
-        raise InvalidArgument.of_all(found)
+    if violations:
+        raise InvalidArgument.of_all(violations)

@@ -8,11 +8,11 @@ from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.times import from_duration, to_duration
 
 
-def autoscale_message(wanted: autoscale.Autoscale) -> pb.Autoscale:
+def autoscale_message(spec: autoscale.Autoscale) -> pb.Autoscale:
     """Returns the message of autoscaling, complete."""
     return message_of(
-        pb.Autoscale, wanted,
-        sample_period=to_duration(wanted.sample_seconds), cool_down=to_duration(wanted.cool_down_seconds),
+        pb.Autoscale, spec,
+        sample_period=to_duration(spec.sample_seconds), cool_down=to_duration(spec.cool_down_seconds),
     )  # fmt: skip
 
 

@@ -25,14 +25,12 @@ from keelman.state.resources.snapshot import BROKER_CLUSTER
 from keelman.state.resources.transaction import Transaction
 
 
-def spec_message(wanted: BrokerClusterSpec) -> broker_cluster_pb2.BrokerClusterSpec:
+def spec_message(spec: BrokerClusterSpec) -> broker_cluster_pb2.BrokerClusterSpec:
     """Returns the message of a broker cluster's spec, complete."""
-    said = annotated(wanted.annotations)
-    if isinstance(wanted, ManagedBrokers):
-        return broker_cluster_pb2.BrokerClusterSpec(
-            managed=message_of(broker_cluster_pb2.ManagedBrokers, wanted), **said
-        )
-    return broker_cluster_pb2.BrokerClusterSpec(external=message_of(broker_cluster_pb2.ExternalBrokers, wanted), **said)
+    said = annotated(spec.annotations)
+    if isinstance(spec, ManagedBrokers):
+        return broker_cluster_pb2.BrokerClusterSpec(managed=message_of(broker_cluster_pb2.ManagedBrokers, spec), **said)
+    return broker_cluster_pb2.BrokerClusterSpec(external=message_of(broker_cluster_pb2.ExternalBrokers, spec), **said)
 
 
 def spec_of(message: broker_cluster_pb2.BrokerClusterSpec) -> BrokerClusterSpec:
@@ -99,13 +97,13 @@ class BrokerClusterApi(NounApi[Parts], grpc.BrokerClusterServiceServicer):
 
     UpdateBrokerCluster = rpc(Steps(_update, before=_removal))
 
-    def _shown(self, found: BrokerCluster, request: Any) -> broker_cluster_pb2.BrokerCluster:
-        message = broker_cluster_message(found)
-        message.status.observed_generation = self.parts.planned.observed(found)
+    def _shown(self, broker_cluster: BrokerCluster, request: Any) -> broker_cluster_pb2.BrokerCluster:
+        message = broker_cluster_message(broker_cluster)
+        message.status.observed_generation = self.parts.planned.observed(broker_cluster)
         return message
 
-    def _fields(self, made: BrokerCluster, tx: Transaction) -> dict[str, Any]:
-        return {BROKER_CLUSTER: broker_cluster_message(made)}
+    def _fields(self, broker_cluster: BrokerCluster, tx: Transaction) -> dict[str, Any]:
+        return {BROKER_CLUSTER: broker_cluster_message(broker_cluster)}
 
 
 def _changed(request: pb.UpdateBrokerClusterRequest) -> Callable[[BrokerClusterSpec], BrokerClusterSpec]:

@@ -48,20 +48,20 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         more names than a page has."""
         if len(request.connectors) > LARGEST_SIZE:
             raise InvalidArgument.of("connectors", len(request.connectors), f"at most {LARGEST_SIZE}")
-        snapshot, known = self.parts.store.snapshot, self.parts.reports
+        snapshot, reports = self.parts.store.snapshot, self.parts.reports
         if request.worker_cluster:
             snapshot.worker_cluster(request.worker_cluster)
         running = self._running()
-        reported = [n for n in running if request.worker_cluster in ("", n) and known.connectors.reported(n)]
-        asked = [request.worker_cluster] if request.worker_cluster else running
+        reported = [n for n in running if request.worker_cluster in ("", n) and reports.connectors.reported(n)]
+        requested = [request.worker_cluster] if request.worker_cluster else running
         if request.connectors:
-            part, token = known.connectors.named(request.connectors, reported, request.state), ""
+            part, token = reports.connectors.named(request.connectors, reported, request.state), ""
         else:
-            part, token = known.connectors.page(reported, request.state, request.page_size, request.page_token)
+            part, token = reports.connectors.page(reported, request.state, request.page_size, request.page_token)
         known_clusters = set(reported)
-        unreported = [n for n in asked if n not in known_clusters]
+        unreported = [n for n in requested if n not in known_clusters]
         workers = {c.worker_cluster: snapshot.workloads_in(WorkloadKind.WORKER, c.worker_cluster) for c in part}
-        part = [known.with_lag(one, workers[one.worker_cluster]) for one in part]
+        part = [reports.with_lag(connector, workers[connector.worker_cluster]) for connector in part]
         return pb.ListConnectorReportsResponse(connectors=part, next_page_token=token, unreported=unreported)
 
     async def WatchConnectorReports(
@@ -71,15 +71,15 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
         unknown worker cluster."""
         if request.worker_cluster:
             self.parts.store.snapshot.worker_cluster(request.worker_cluster)
-        known, revision = self.parts.reports.connectors, request.from_revision
+        connectors, revision = self.parts.reports.connectors, request.from_revision
         sent: list[str] | None = None
-        with self.parts.commits.subscribe(WORKER_CLUSTER) as commit, known.hub.subscribe() as report:
+        with self.parts.commits.subscribe(WORKER_CLUSTER) as commit, connectors.hub.subscribe() as report:
             while not self.stopping.is_set():
                 look = commit.is_set()
                 commit.clear()
                 report.clear()
                 unreported = [n for n in self._unreported(now=look) if request.worker_cluster in ("", n)]
-                news = known.feed.after(revision, request.worker_cluster, request.name)
+                news = connectors.feed.after(revision, request.worker_cluster, request.name)
                 if unreported != sent:
                     clusters = pb.UnreportedClusters(worker_clusters=unreported)
                     yield pb.WatchConnectorReportsResponse(unreported=clusters)
@@ -97,9 +97,9 @@ class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
 
     def _unreported(self, *, now: bool) -> list[str]:
         """Returns the running worker clusters that are not reported, as of a moment ago, or of now."""
-        known, shown, revision = self.parts.reports.connectors, self._shown, self.parts.store.revision
-        is_old = shown.looked_at is None or known.clock() - shown.looked_at >= LOOK_SECONDS
+        connectors, shown, revision = self.parts.reports.connectors, self._shown, self.parts.store.revision
+        is_old = shown.looked_at is None or connectors.clock() - shown.looked_at >= LOOK_SECONDS
         if is_old or (now and shown.revision != revision):
-            shown.unreported = known.show(self._running())
-            shown.looked_at, shown.revision = known.clock(), revision
+            shown.unreported = connectors.show(self._running())
+            shown.looked_at, shown.revision = connectors.clock(), revision
         return shown.unreported

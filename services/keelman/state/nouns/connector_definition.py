@@ -34,9 +34,9 @@ from keelman.state.resources.snapshot import CONNECTOR_DEFINITION, Snapshot
 from keelman.state.resources.transaction import Transaction
 
 
-def spec_message(wanted: ConnectorDefinitionSpec) -> connector_definition_pb2.ConnectorDefinitionSpec:
+def spec_message(spec: ConnectorDefinitionSpec) -> connector_definition_pb2.ConnectorDefinitionSpec:
     """Returns the message of a connector's spec, complete."""
-    return message_of(connector_definition_pb2.ConnectorDefinitionSpec, wanted, **annotated(wanted.annotations))
+    return message_of(connector_definition_pb2.ConnectorDefinitionSpec, spec, **annotated(spec.annotations))
 
 
 def spec_of(message: connector_definition_pb2.ConnectorDefinitionSpec, default: str) -> ConnectorDefinitionSpec:
@@ -155,9 +155,9 @@ def _nothing_to_do(definition: ConnectorDefinition, goal: DefinitionGoal, snapsh
 
 
 def _goal_of(goal: connector_definition_pb2.DefinitionGoal.ValueType) -> DefinitionGoal:
-    for one in DefinitionGoal:
-        if _goal_message(one) == goal:
-            return one
+    for goal_member in DefinitionGoal:
+        if _goal_message(goal_member) == goal:
+            return goal_member
     raise InvalidArgument.of("goal", goal, ", ".join(DefinitionGoal))
 
 
@@ -194,19 +194,19 @@ class ConnectorDefinitionApi(NounApi[Parts], grpc.ConnectorDefinitionServiceServ
         return labelled_page(self._snapshot, CONNECTOR_DEFINITION, request, of_cluster)
 
     def _fields(
-        self, made: ConnectorDefinition | tuple[ConnectorDefinition, Operation], tx: Transaction
+        self, result: ConnectorDefinition | tuple[ConnectorDefinition, Operation], tx: Transaction
     ) -> dict[str, Any]:
-        definition, operation = made if isinstance(made, tuple) else (made, None)
+        definition, operation = result if isinstance(result, tuple) else (result, None)
         return with_operation({CONNECTOR_DEFINITION: self._in_list(definition, None)}, operation)
 
-    def _in_list(self, found: ConnectorDefinition, request: Any) -> connector_definition_pb2.ConnectorDefinition:
-        return self._with_connector(found, self._messages.copy(found.name, found))
+    def _in_list(self, definition: ConnectorDefinition, request: Any) -> connector_definition_pb2.ConnectorDefinition:
+        return self._with_connector(definition, self._messages.copy(definition.name, definition))
 
-    def _shown(self, found: ConnectorDefinition, request: Any) -> connector_definition_pb2.ConnectorDefinition:
-        return self._with_connector(found, definition_message(found, with_secrets=True))
+    def _shown(self, definition: ConnectorDefinition, request: Any) -> connector_definition_pb2.ConnectorDefinition:
+        return self._with_connector(definition, definition_message(definition, with_secrets=True))
 
     def _with_connector(
-        self, definition: ConnectorDefinition, made: connector_definition_pb2.ConnectorDefinition
+        self, definition: ConnectorDefinition, message: connector_definition_pb2.ConnectorDefinition
     ) -> connector_definition_pb2.ConnectorDefinition:
         """Adds the connector to a definition's message, as far as its workers report."""
         spec, reports = definition.spec, self.parts.reports
@@ -214,15 +214,15 @@ class ConnectorDefinitionApi(NounApi[Parts], grpc.ConnectorDefinitionServiceServ
         # Reports from before the workers were stopped are outdated.
         is_down = cluster is None or cluster.status.state is ClusterState.STOPPED
         if is_down or not reports.connectors.reported(spec.worker_cluster):
-            return made
+            return message
         connector = reports.connectors.one(spec.worker_cluster, spec.connector)
         if connector is not None:
             workers = self._snapshot.workloads_in(WorkloadKind.WORKER, spec.worker_cluster)
-            made.status.connector.CopyFrom(reports.with_lag(connector, workers))
-        found = drifts(definition, connector, self.parts.store.database.clock())
-        made.status.drifts.extend(found)
-        made.status.drifted = bool(found)
-        return made
+            message.status.connector.CopyFrom(reports.with_lag(connector, workers))
+        found_drifts = drifts(definition, connector, self.parts.store.database.clock())
+        message.status.drifts.extend(found_drifts)
+        message.status.drifted = bool(found_drifts)
+        return message
 
 
 API = ConnectorDefinitionApi

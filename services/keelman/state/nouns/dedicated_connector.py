@@ -64,9 +64,9 @@ STATUS = ("broker_cluster", "operation", "failure", "updates", "connector_uid", 
 NOUN = Noun(DedicatedConnector, dedicated_message, {"status": STATUS})
 
 
-def _of_origin(connector: DedicatedConnector, wanted: Origin) -> bool:
+def _of_origin(connector: DedicatedConnector, own: Origin) -> bool:
     origin = connector.spec.annotations.origin
-    pairs = [(wanted.api, "api"), (wanted.scope, "scope"), (wanted.key, "key")]
+    pairs = [(own.api, "api"), (own.scope, "scope"), (own.key, "key")]
     return all(not text or (origin is not None and getattr(origin, name) == text) for text, name in pairs)
 
 
@@ -111,33 +111,33 @@ class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServic
             return kept_spec(sent, spec)
 
         before = tx.snapshot.dedicated_connector(request.name).spec.capacity.most_workers
-        made = life.update(
+        updated = life.update(
             tx, request.name, request.etag, change,
             version=request.version, skip_health_check=request.skip_health_check,
         )  # fmt: skip
-        _check_quota(tx.snapshot, request.name, made[0].spec, before, request.max_workers_of_scope)
-        return made
+        _check_quota(tx.snapshot, request.name, updated[0].spec, before, request.max_workers_of_scope)
+        return updated
 
     def _page(self, request: pb.ListDedicatedConnectorsRequest) -> tuple[list[DedicatedConnector], str]:
         snapshot, labels = self._snapshot, request.labels.items()
 
-        def is_wanted(one: DedicatedConnector) -> bool:
+        def is_wanted(connector: DedicatedConnector) -> bool:
             return (
-                has_labels(one.spec.annotations.labels, labels)
-                and one.spec.connector.startswith(request.connector_prefix)
-                and _of_origin(one, request.origin)
+                has_labels(connector.spec.annotations.labels, labels)
+                and connector.spec.connector.startswith(request.connector_prefix)
+                and _of_origin(connector, request.origin)
             )
 
         return page_of(snapshot.names(DEDICATED_CONNECTOR), snapshot.dedicated_connectors, request, is_wanted)
 
-    def _shown(self, found: DedicatedConnector, request: Any) -> dedicated_connector_pb2.DedicatedConnector:
-        return self._standing(found, self._under_way(found), dedicated_message(found, with_secrets=True))
+    def _shown(self, connector: DedicatedConnector, request: Any) -> dedicated_connector_pb2.DedicatedConnector:
+        return self._standing(connector, self._under_way(connector), dedicated_message(connector, with_secrets=True))
 
-    def _in_list(self, found: DedicatedConnector, request: Any) -> dedicated_connector_pb2.DedicatedConnector:
-        return self._standing(found, self._under_way(found), self._messages.copy(found.name, found))
+    def _in_list(self, connector: DedicatedConnector, request: Any) -> dedicated_connector_pb2.DedicatedConnector:
+        return self._standing(connector, self._under_way(connector), self._messages.copy(connector.name, connector))
 
-    def _fields(self, made: Made, tx: Transaction) -> dict[str, Any]:
-        connector, operation = made
+    def _fields(self, result: Made, tx: Transaction) -> dict[str, Any]:
+        connector, operation = result
         return with_operation(
             {DEDICATED_CONNECTOR: self._standing(connector, operation, dedicated_message(connector))}, operation
         )
@@ -162,11 +162,11 @@ class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServic
         self,
         connector: DedicatedConnector,
         under_way: Operation | None,
-        made: dedicated_connector_pb2.DedicatedConnector,
+        message: dedicated_connector_pb2.DedicatedConnector,
     ) -> dedicated_connector_pb2.DedicatedConnector:
         """Returns the message of a dedicated connector, with its complete status."""
         snapshot = self._snapshot
-        status, now = made.status, self.parts.store.database.clock()
+        status, now = message.status, self.parts.store.database.clock()
         reported = reported_of(connector, snapshot, self.parts.reports, now)
         if reported.is_fresh and reported.connector is not None:
             status.connector.CopyFrom(reported.connector)
@@ -179,16 +179,16 @@ class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServic
         workers = snapshot.workloads_in(WorkloadKind.WORKER, connector.name)
         status.log_problems.extend(problem_messages(*(worker.status for worker in workers)))
         status.workers = 0 if cluster is None else cluster.status.ready_workers
-        return made
+        return message
 
 
 def _check_quota(snapshot: Snapshot, name: str, spec: DedicatedConnectorSpec, former: int, most: int) -> None:
     """Raises Exhausted if a connector that had `former` workers gets more of them, and its scope more than `most`."""
-    if (wanted := spec.capacity.most_workers) <= former:
+    if (most_workers := spec.capacity.most_workers) <= former:
         return
-    others = (one.spec for one in snapshot.dedicated_connectors.values() if one.name != name)
+    others = (other.spec for other in snapshot.dedicated_connectors.values() if other.name != name)
     present = ((other.annotations.origin, other.capacity.most_workers) for other in others)
-    check_quota("workers", spec.annotations.origin, present, wanted, most)
+    check_quota("workers", spec.annotations.origin, present, most_workers, most)
 
 
 API = DedicatedConnectorApi

@@ -16,21 +16,21 @@ from keelman.state.resources.log_delivery import delivery_message, delivery_of
 from keelman.state.resources.rows import read
 
 
-def spec_message(wanted: DedicatedConnectorSpec) -> dedicated_connector_pb2.DedicatedConnectorSpec:
+def spec_message(stored_spec: DedicatedConnectorSpec) -> dedicated_connector_pb2.DedicatedConnectorSpec:
     """Returns the message of a dedicated connector's spec, complete."""
     spec = message_of(
         dedicated_connector_pb2.DedicatedConnectorSpec,
-        wanted,
+        stored_spec,
         broker_cluster=None,  # that is one kind of brokers, below
-        capacity=_capacity_message(wanted.capacity),
-        log_delivery=delivery_message(wanted.log_delivery),
-        **annotated(wanted.annotations),
+        capacity=_capacity_message(stored_spec.capacity),
+        log_delivery=delivery_message(stored_spec.log_delivery),
+        **annotated(stored_spec.annotations),
     )
-    if wanted.broker_cluster:
-        spec.broker_cluster = wanted.broker_cluster
-    elif wanted.bootstrap_servers:
-        spec.external.bootstrap_servers = wanted.bootstrap_servers
-        spec.external.client_properties.update(wanted.client_properties)
+    if stored_spec.broker_cluster:
+        spec.broker_cluster = stored_spec.broker_cluster
+    elif stored_spec.bootstrap_servers:
+        spec.external.bootstrap_servers = stored_spec.bootstrap_servers
+        spec.external.client_properties.update(stored_spec.client_properties)
     return spec
 
 
@@ -52,13 +52,13 @@ def spec_of(message: dedicated_connector_pb2.DedicatedConnectorSpec) -> Dedicate
     )
 
 
-def _capacity_message(wanted: Capacity) -> dedicated_connector_pb2.DedicatedCapacity:
-    made = dedicated_connector_pb2.DedicatedCapacity(worker_limits=limits_message(wanted.worker_limits))
-    if wanted.autoscale is not None:
-        made.autoscale.CopyFrom(autoscale_message(wanted.autoscale))
+def _capacity_message(capacity: Capacity) -> dedicated_connector_pb2.DedicatedCapacity:
+    message = dedicated_connector_pb2.DedicatedCapacity(worker_limits=limits_message(capacity.worker_limits))
+    if capacity.autoscale is not None:
+        message.autoscale.CopyFrom(autoscale_message(capacity.autoscale))
     else:
-        made.count = wanted.count
-    return made
+        message.count = capacity.count
+    return message
 
 
 def _capacity_of(message: dedicated_connector_pb2.DedicatedCapacity) -> Capacity:
@@ -70,8 +70,8 @@ def change_message(operation: Operation) -> operation_pb2.DedicatedConnectorChan
     """Returns the change of spec by an operation, secrets hidden; None if it changes no spec."""
     if FORMER_SPEC not in operation.facts:
         return None
-    former, wanted = (
+    former, new = (
         spec_message(shown_spec(read(DedicatedConnectorSpec, operation.facts[key])))
         for key in (FORMER_SPEC, WANTED_SPEC)
     )
-    return operation_pb2.DedicatedConnectorChange(former=former, wanted=wanted)
+    return operation_pb2.DedicatedConnectorChange(former=former, wanted=new)

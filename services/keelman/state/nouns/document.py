@@ -65,28 +65,29 @@ def put(tx: Transaction, request: pb.PutDocumentRequest) -> Document:
     Raises AlreadyExists if it exists and `create_only` is set, Conflict for an etag other than the present one,
     InvalidArgument for content that cannot be kept.
     """
-    given = request.document
-    check_document_key("document.", given.kind, given.scope, given.key)
-    check_content(given)
-    name = document_name(given.kind, given.scope, given.key)
+    document = request.document
+    check_document_key("document.", document.kind, document.scope, document.key)
+    check_content(document)
+    name = document_name(document.kind, document.scope, document.key)
     present = tx.snapshot.documents.get(name)
     if present is not None and request.create_only:
         raise AlreadyExists(
-            f"document.key: there is a document {given.key!r} of kind {given.kind!r} in scope {given.scope!r} already",
-            metadata={"kind": given.kind, "scope": given.scope, "key": given.key},
+            f"document.key: there is a document {document.key!r} of kind {document.kind!r} in scope "
+            f"{document.scope!r} already",
+            metadata={"kind": document.kind, "scope": document.scope, "key": document.key},
         )
     if present is not None:
-        check_etag(name, given.etag, present.etag)
-    elif given.etag:
+        check_etag(name, document.etag, present.etag)
+    elif document.etag:
         raise Conflict(
-            f"etag: {given.etag!r} is of no document: document {name!r} does not exist",
+            f"etag: {document.etag!r} is of no document: document {name!r} does not exist",
             reason="ETAG_MISMATCH",
             metadata={"name": name, "etag": ""},
         )
-    made = present or Document(given.kind, given.scope, given.key, str(uuid.uuid4()), tx.now, tx.now)
-    content = kept_json("document.content", MessageToDict(given.content), made.content)
-    secrets = kept_json("document.secrets", dict(given.secrets), made.secrets, SECRETS)
-    return tx.put(dataclasses.replace(made, content=content, secrets=secrets))
+    former = present or Document(document.kind, document.scope, document.key, str(uuid.uuid4()), tx.now, tx.now)
+    content = kept_json("document.content", MessageToDict(document.content), former.content)
+    secrets = kept_json("document.secrets", dict(document.secrets), former.secrets, SECRETS)
+    return tx.put(dataclasses.replace(former, content=content, secrets=secrets))
 
 
 def delete(tx: Transaction, request: pb.DeleteDocumentRequest) -> Document:
@@ -97,13 +98,13 @@ def delete(tx: Transaction, request: pb.DeleteDocumentRequest) -> Document:
     return document
 
 
-def check_content(given: document_pb2.Document) -> None:
+def check_content(document: document_pb2.Document) -> None:
     """Raises InvalidArgument for content and secrets that cannot be kept."""
-    size = given.content.ByteSize() + sum(len(name) + len(text.encode()) for name, text in given.secrets.items())
+    size = document.content.ByteSize() + sum(len(name) + len(text.encode()) for name, text in document.secrets.items())
     if size > MAX_BYTES:
         raise InvalidArgument.of("document.content", f"{size} bytes", f"at most {MAX_BYTES} bytes with its secrets")
-    check_numbers("document.content", given.content)
-    for name in given.secrets:
+    check_numbers("document.content", document.content)
+    for name in document.secrets:
         if not name or len(name) > MAX_SECRET_NAME:
             raise InvalidArgument.of("document.secrets", name[:20], f"names of 1 to {MAX_SECRET_NAME} characters")
 
@@ -118,7 +119,7 @@ class DocumentApi(NounApi[Parts], grpc.DocumentServiceServicer):
         default_factory=lambda: Remembered(document_message)
     )
     _with_secrets: Remembered[Document, document_pb2.Document] = dataclasses.field(
-        default_factory=lambda: Remembered(lambda one: document_message(one, with_secrets=True))
+        default_factory=lambda: Remembered(lambda document: document_message(document, with_secrets=True))
     )
 
     async def GetDocument(self, request: pb.GetDocumentRequest, context: Context) -> pb.GetDocumentResponse:
@@ -132,21 +133,21 @@ class DocumentApi(NounApi[Parts], grpc.DocumentServiceServicer):
         if request.kind:
             checked_name("kind", request.kind)
         check_scope("scope", request.scope)
-        wanted = self.parts.store.snapshot.documents_of(request.kind, request.scope)
-        rest = [one for one in sorted(wanted, key=_order) if after == ("",) or _order(one) > after]
+        documents = self.parts.store.snapshot.documents_of(request.kind, request.scope)
+        rest = [document for document in sorted(documents, key=_order) if after == ("",) or _order(document) > after]
         answer, size = pb.ListDocumentsResponse(), 0
         messages = self._with_secrets if request.with_secrets else self._messages
-        for number, one in enumerate(rest):
-            made = messages.copy(one.name, one)
-            size += made.ByteSize()
+        for number, document in enumerate(rest):
+            message = messages.copy(document.name, document)
+            size += message.ByteSize()
             if number and (number == limit or size > PAGE_BYTES):
                 answer.next_page_token = token_for("\0".join(_order(rest[number - 1])))
                 break
-            answer.documents.append(made)
+            answer.documents.append(message)
         return answer
 
-    def _fields(self, made: Document, tx: Transaction) -> dict[str, Any]:
-        return {DOCUMENT: document_message(made)}
+    def _fields(self, document: Document, tx: Transaction) -> dict[str, Any]:
+        return {DOCUMENT: document_message(document)}
 
 
 def _order(document: Document) -> tuple[str, str, str]:

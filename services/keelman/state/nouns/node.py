@@ -135,12 +135,12 @@ class NodeApi(NounApi[Parts], grpc.NodeServiceServicer):
     DrainNode = verb(_marking(cordoned=True, draining=True))
     DeleteNode = verb(lambda tx, r: delete(tx, r.name, r.etag))
 
-    def _shown(self, found: Node, request: Any) -> node_pb2.Node:
-        pinned = pinned_workloads(self._snapshot, found.name) if found.spec.draining else ()
-        return node_message(self.parts.sessions.alive(found), pinned)
+    def _shown(self, node: Node, request: Any) -> node_pb2.Node:
+        pinned = pinned_workloads(self._snapshot, node.name) if node.spec.draining else ()
+        return node_message(self.parts.sessions.alive(node), pinned)
 
-    def _fields(self, made: Node | None, tx: Transaction) -> dict[str, Any]:
-        return {} if made is None else {NODE: node_message(made)}
+    def _fields(self, node: Node | None, tx: Transaction) -> dict[str, Any]:
+        return {} if node is None else {NODE: node_message(node)}
 
 
 API = NodeApi

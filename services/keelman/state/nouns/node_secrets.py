@@ -20,25 +20,29 @@ def users_of(name: str, snapshot: Snapshot) -> list[str]:
 
     Connectors that were created by the REST API of workers are not known here.
     """
-    found = [
-        f"broker cluster {one.name}"
-        for one in snapshot.broker_clusters.values()
-        if isinstance(one.spec, ExternalBrokers) and one.spec.credential_profile == name
+    users = [
+        f"broker cluster {broker_cluster.name}"
+        for broker_cluster in snapshot.broker_clusters.values()
+        if isinstance(broker_cluster.spec, ExternalBrokers) and broker_cluster.spec.credential_profile == name
     ]
     for cluster in snapshot.worker_clusters.values():
         providers = secret_providers(cluster.spec.properties)
         if not providers:
             continue
         if _refers([cluster.spec.properties], providers, name):
-            found.append(f"worker cluster {cluster.name}")
-        definitions = (snapshot.connector_definitions[one] for one in snapshot.definitions_on(cluster.name))
-        found += [
-            f"connector definition {one.name}" for one in definitions if _refers([one.spec.config], providers, name)
+            users.append(f"worker cluster {cluster.name}")
+        definitions = (
+            snapshot.connector_definitions[definition] for definition in snapshot.definitions_on(cluster.name)
+        )
+        users += [
+            f"connector definition {definition.name}"
+            for definition in definitions
+            if _refers([definition.spec.config], providers, name)
         ]
         dedicated = snapshot.dedicated_connectors.get(cluster.name)
         if dedicated is not None and _refers([_given(dedicated, snapshot)], providers, name):
-            found.append(f"dedicated connector {dedicated.name}")
-    return sorted(found)
+            users.append(f"dedicated connector {dedicated.name}")
+    return sorted(users)
 
 
 def _given(dedicated: DedicatedConnector, snapshot: Snapshot) -> dict[str, str]:
@@ -47,24 +51,24 @@ def _given(dedicated: DedicatedConnector, snapshot: Snapshot) -> dict[str, str]:
 
 
 def _refers(configs: Iterable[Mapping[str, str]], providers: Iterable[str], name: str) -> bool:
-    return any(one.provider in providers and one.path == name for one in references_of(*configs))
+    return any(reference.provider in providers and reference.path == name for reference in references_of(*configs))
 
 
 def secrets_of(node: str, snapshot: Snapshot, bucket_keys: pb.BucketKeys | None = None) -> pb.NodeSecrets:
     """Returns all secrets that the workers of a node may read, with their values; and the keys of buckets, if its agent
     delivers logs to these."""
-    made, wanted = pb.NodeSecrets(), set[str]()
+    secrets, names = pb.NodeSecrets(), set[str]()
     for workload in snapshot.workloads_on(node):
         if not isinstance(workload.spec, WorkerSpec):
             continue
         targets = workload.spec.log_targets
         if bucket_keys is not None and targets.bucket and targets.buckets == bucket_keys.buckets:
-            made.bucket_keys.CopyFrom(bucket_keys)
-        patterns = [one for some in secret_providers(workload.spec.properties).values() for one in some]
+            secrets.bucket_keys.CopyFrom(bucket_keys)
+        patterns = [pattern for some in secret_providers(workload.spec.properties).values() for pattern in some]
         if not patterns:
             continue
-        made.workers.add(workload=workload.name, names=patterns)
-        wanted.update(name for name in snapshot.names(SECRET) if is_named(name, patterns))
-    for name in sorted(wanted):
-        made.secrets.add(name=name, values=snapshot.resources(SECRET)[name].values)
-    return made
+        secrets.workers.add(workload=workload.name, names=patterns)
+        names.update(name for name in snapshot.names(SECRET) if is_named(name, patterns))
+    for name in sorted(names):
+        secrets.secrets.add(name=name, values=snapshot.resources(SECRET)[name].values)
+    return secrets

@@ -82,21 +82,21 @@ class OperationApi(NounApi[Parts], grpc.OperationServiceServicer):
     CancelOperation, DeleteOperation = verb(cancel), verb(delete)
 
     def _page(self, request: pb.ListOperationsRequest) -> tuple[list[Operation], str]:
-        def is_wanted(one: Operation) -> bool:
+        def is_wanted(operation: Operation) -> bool:
             return (
-                request.target.noun in ("", one.target.noun)
-                and request.target.name in ("", one.target.name)
-                and request.kind in (0, operation_pb2.OperationKind.Value(f"OPERATION_KIND_{one.kind}"))
-                and request.state in (0, operation_pb2.OperationState.Value(f"OPERATION_STATE_{one.state}"))
+                request.target.noun in ("", operation.target.noun)
+                and request.target.name in ("", operation.target.name)
+                and request.kind in (0, operation_pb2.OperationKind.Value(f"OPERATION_KIND_{operation.kind}"))
+                and request.state in (0, operation_pb2.OperationState.Value(f"OPERATION_STATE_{operation.state}"))
             )
 
         return newest_page(self._snapshot.names(OPERATION), self._snapshot.operations, request, is_wanted)
 
-    def _shown(self, found: Operation, request: Any) -> operation_pb2.Operation:
-        return operation_message(found)
+    def _shown(self, operation: Operation, request: Any) -> operation_pb2.Operation:
+        return operation_message(operation)
 
-    def _fields(self, made: Operation, tx: Transaction) -> dict[str, Any]:
-        return {OPERATION: operation_message(made)}
+    def _fields(self, operation: Operation, tx: Transaction) -> dict[str, Any]:
+        return {OPERATION: operation_message(operation)}
 
 
 API = OperationApi

@@ -49,7 +49,7 @@ async def save(tx: Transaction, revision: int, changes: Sequence[PlanChange]) ->
 
 def of_row(row: PlanRow) -> StoredPlan:
     """Returns the plan of a row."""
-    return StoredPlan(row.revision, moment(row.time), tuple(read(PlanChange, one) for one in row.changes))
+    return StoredPlan(row.revision, moment(row.time), tuple(read(PlanChange, change) for change in row.changes))
 
 
 def plan_message(plan: StoredPlan) -> plan_pb2.Plan:
@@ -75,9 +75,9 @@ class PlanApi(grpc.PlanServiceServicer):
             statement = statement.limit(limit + 1)
         async with self.parts.store.database.read() as session:
             plans = [of_row(row) for row in (await session.exec(statement)).all()]
-        wanted = [p for p in plans if not request.workload or any(c.workload == request.workload for c in p.changes)]
-        part = wanted[:limit]
-        token = token_for(str(part[-1].revision)) if len(wanted) > limit else ""
+        chosen = [p for p in plans if not request.workload or any(c.workload == request.workload for c in p.changes)]
+        part = chosen[:limit]
+        token = token_for(str(part[-1].revision)) if len(chosen) > limit else ""
         return pb.ListPlansResponse(plans=[plan_message(p) for p in part], next_page_token=token)
 
 

@@ -46,47 +46,48 @@ NOUN = Noun(Plugin, plugin_message, {"content": ("classes", "problems"), "spec":
 
 def found(snapshot: Snapshot, name: str, version: str) -> Plugin:
     """Returns the plugin of a name and version, the newest if the version is empty. Raises NotFound."""
-    mine = newest_first(one for one in snapshot.plugins.values() if one.plugin == name)
-    for one in mine:
-        if version in ("", one.version):
-            return one
-    known = [one.version for one in mine] or sorted({one.plugin for one in snapshot.plugins.values()})
+    mine = newest_first(plugin for plugin in snapshot.plugins.values() if plugin.plugin == name)
+    for plugin in mine:
+        if version in ("", plugin.version):
+            return plugin
+    versions = [plugin.version for plugin in mine] or sorted({plugin.plugin for plugin in snapshot.plugins.values()})
     what = f"plugin {name} has no version {version!r}" if mine else f"no plugin is named {name!r}"
-    more = f" and {len(known) - MAX_NAMED} more" if len(known) > MAX_NAMED else ""
-    there = f"those there are: {', '.join(known[:MAX_NAMED])}{more}" if known else "none exists yet"
+    more = f" and {len(versions) - MAX_NAMED} more" if len(versions) > MAX_NAMED else ""
+    there = f"those there are: {', '.join(versions[:MAX_NAMED])}{more}" if versions else "none exists yet"
     raise NotFound(f"{what}: {there}", metadata={"plugin": name, "version": version})
 
 
-def same(snapshot: Snapshot, made: Plugin) -> Plugin | None:
+def same(snapshot: Snapshot, new_plugin: Plugin) -> Plugin | None:
     """Returns the plugin of the same name, version and file, if there is one. Raises AlreadyExists for another file."""
-    present = snapshot.plugins.get(made.name)
-    if present is None or present.sha256 == made.sha256:
+    present = snapshot.plugins.get(new_plugin.name)
+    if present is None or present.sha256 == new_plugin.sha256:
         return present
     raise AlreadyExists(
-        f"plugin {made.plugin} has a version {made.version} already, which is another file (sha256 "
+        f"plugin {new_plugin.plugin} has a version {new_plugin.version} already, which is another file (sha256 "
         f"{present.sha256}): give this one another version",
-        metadata={"plugin": made.plugin, "version": made.version, "sha256": present.sha256},
+        metadata={"plugin": new_plugin.plugin, "version": new_plugin.version, "sha256": present.sha256},
     )
 
 
-def create(tx: Transaction, made: Plugin, quotas: Quotas) -> Plugin:
+def create(tx: Transaction, new_plugin: Plugin, quotas: Quotas) -> Plugin:
     """Stores the plugin and returns it. A stored plugin of the same name, version and file is returned instead, unless
     the new one has an origin of its own.
 
     Raises AlreadyExists for another file or origin, FailedPrecondition for an origin that another has, Exhausted beyond
     the quota.
     """
-    check_origin(PLUGIN, "", made.origin, tx.snapshot, field="header.origin")
-    present = same(tx.snapshot, made)
+    check_origin(PLUGIN, "", new_plugin.origin, tx.snapshot, field="header.origin")
+    present = same(tx.snapshot, new_plugin)
     if present is not None:
-        if made.origin is None:
+        if new_plugin.origin is None:
             return present
         raise AlreadyExists(
-            f"plugin {made.plugin} has a version {made.version} already, which others keep: give this one another",
-            metadata={"plugin": made.plugin, "version": made.version, "sha256": present.sha256},
+            f"plugin {new_plugin.plugin} has a version {new_plugin.version} already, which others keep: give "
+            "this one another",
+            metadata={"plugin": new_plugin.plugin, "version": new_plugin.version, "sha256": present.sha256},
         )
-    quotas.check_total(sum(one.size_bytes for one in tx.snapshot.plugins.values()), made.size_bytes)
-    return tx.put(dataclasses.replace(made, create_time=tx.now))
+    quotas.check_total(sum(plugin.size_bytes for plugin in tx.snapshot.plugins.values()), new_plugin.size_bytes)
+    return tx.put(dataclasses.replace(new_plugin, create_time=tx.now))
 
 
 def update(tx: Transaction, request: pb.UpdatePluginRequest) -> Plugin:
@@ -99,11 +100,13 @@ def update(tx: Transaction, request: pb.UpdatePluginRequest) -> Plugin:
     present = pb.UpdatePluginRequest(description=plugin.description, labels=dict(plugin.labels))
     if plugin.extra is not None:
         present.extra.update(shown_extra(plugin.extra))
-    wanted = masked(present, request, request.update_mask)
-    check_texts(wanted.description, wanted.labels)
-    given = extra_of(wanted)
-    extra = None if given is None else kept_extra("extra", given, plugin.extra)
-    changed = dataclasses.replace(plugin, description=wanted.description, labels=dict(wanted.labels), extra=extra)
+    masked_request = masked(present, request, request.update_mask)
+    check_texts(masked_request.description, masked_request.labels)
+    new_extra = extra_of(masked_request)
+    extra = None if new_extra is None else kept_extra("extra", new_extra, plugin.extra)
+    changed = dataclasses.replace(
+        plugin, description=masked_request.description, labels=dict(masked_request.labels), extra=extra
+    )
     return plugin if changed == plugin else tx.put(changed)
 
 
@@ -129,8 +132,8 @@ def delete(tx: Transaction, request: pb.DeletePluginRequest) -> Plugin:
 
 def import_of(snapshot: Snapshot, plugin: Plugin) -> str:
     """Returns the name of the plugin import that made a plugin; empty for an uploaded one."""
-    made = snapshot.plugin_imports.get(plugin.plugin)
-    return "" if made is None or made.plugin_origin != plugin.origin else made.name
+    plugin_import = snapshot.plugin_imports.get(plugin.plugin)
+    return "" if plugin_import is None or plugin_import.plugin_origin != plugin.origin else plugin_import.name
 
 
 class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
@@ -146,14 +149,14 @@ class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
     async def ListPlugins(self, request: pb.ListPluginsRequest, context: Context) -> pb.ListPluginsResponse:
         """Returns a page of plugins."""
         limit, after = page_limit(request.page_size), key_of(request.page_token)
-        wanted = newest_first(
-            one
-            for one in self._snapshot.plugins.values()
-            if request.name in ("", one.plugin) and has_labels(one.labels, request.labels.items())
+        plugins = newest_first(
+            plugin
+            for plugin in self._snapshot.plugins.values()
+            if request.name in ("", plugin.plugin) and has_labels(plugin.labels, request.labels.items())
         )
-        rest = [one for one in wanted if not after or _is_after(one, after)]
+        rest = [plugin for plugin in plugins if not after or _is_after(plugin, after)]
         token = token_for(rest[limit - 1].name) if len(rest) > limit else ""
-        return pb.ListPluginsResponse(plugins=[self._shown(one) for one in rest[:limit]], next_page_token=token)
+        return pb.ListPluginsResponse(plugins=[self._shown(plugin) for plugin in rest[:limit]], next_page_token=token)
 
     async def UploadPlugin(
         self, requests: AsyncIterator[pb.UploadPluginRequest], context: Context
@@ -170,12 +173,12 @@ class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
             pieces, size_bytes=size, sha256=header.sha256, may_be_empty=header.any_file
         ) as received:
             inspected = await inspect(received.file, header.file_name, files.scratch, any_file=header.any_file)
-            made = made_of(header, received, inspected, files.storage.kind)
+            new_plugin = made_of(header, received, inspected, files.storage.kind)
             if header.inspect_only:
-                return pb.UploadPluginResponse(plugin=plugin_message(made))
-            same(self._snapshot, made)
-            async with files.stored(made.uid, received.file):
-                return await self._create(header, made)
+                return pb.UploadPluginResponse(plugin=plugin_message(new_plugin))
+            same(self._snapshot, new_plugin)
+            async with files.stored(new_plugin.uid, received.file):
+                return await self._create(header, new_plugin)
 
     async def DownloadPlugin(
         self, request: pb.DownloadPluginRequest, context: Context
@@ -192,8 +195,8 @@ class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
         self, request: pb.ListWorkerPluginsRequest, context: Context
     ) -> pb.ListWorkerPluginsResponse:
         """Returns a page of workers' reports on plugins. Raises NotFound for an unknown worker cluster."""
-        found = worker_plugins(self.parts, request.worker_cluster)
-        part, token = page(found, worker_plugin_key, request.page_size, request.page_token)
+        plugins = worker_plugins(self.parts, request.worker_cluster)
+        part, token = page(plugins, worker_plugin_key, request.page_size, request.page_token)
         return pb.ListWorkerPluginsResponse(worker_plugins=part, next_page_token=token)
 
     def _forget(self, gone: Plugin) -> None:
@@ -203,11 +206,11 @@ class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
 
     DeletePlugin = rpc(Steps(lambda self, tx, request, _: delete(tx, request), after=_forget))
 
-    def _shown(self, found: Plugin, request: Any = None) -> plugin_pb2.Plugin:
-        return plugin_message(found, self._snapshot.users_of_plugin(found.name))
+    def _shown(self, plugin: Plugin, request: Any = None) -> plugin_pb2.Plugin:
+        return plugin_message(plugin, self._snapshot.users_of_plugin(plugin.name))
 
-    def _fields(self, made: Plugin, tx: Transaction) -> dict[str, Any]:
-        return {PLUGIN: plugin_message(made, tx.snapshot.users_of_plugin(made.name))}
+    def _fields(self, plugin: Plugin, tx: Transaction) -> dict[str, Any]:
+        return {PLUGIN: plugin_message(plugin, tx.snapshot.users_of_plugin(plugin.name))}
 
     def _check_room(self, header: pb.UploadHeader) -> None:
         """Refuses a file that cannot be kept before it comes, unless it may be stored already, or is sent again."""
@@ -215,13 +218,16 @@ class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
             check_origin(PLUGIN, "", origin_of(header), self._snapshot, field="header.origin")
         self.parts.plugins.quotas.check_file(header.size_bytes)
         plugins = self._snapshot.plugins.values()
-        if not any(one.size_bytes == header.size_bytes for one in plugins):
-            self.parts.plugins.quotas.check_total(sum(one.size_bytes for one in plugins), header.size_bytes)
+        if not any(plugin.size_bytes == header.size_bytes for plugin in plugins):
+            self.parts.plugins.quotas.check_total(sum(plugin.size_bytes for plugin in plugins), header.size_bytes)
 
-    async def _create(self, header: pb.UploadHeader, made: Plugin) -> pb.UploadPluginResponse:
+    async def _create(self, header: pb.UploadHeader, new_plugin: Plugin) -> pb.UploadPluginResponse:
         quotas = self.parts.plugins.quotas
         return await write_once(
-            self.parts.store, header, lambda tx: self._fields(create(tx, made, quotas), tx), pb.UploadPluginResponse()
+            self.parts.store,
+            header,
+            lambda tx: self._fields(create(tx, new_plugin, quotas), tx),
+            pb.UploadPluginResponse(),
         )
 
 

@@ -28,11 +28,15 @@ from keelman.state.resources.transaction import Transaction
 DELETED = "its plugin import was deleted"
 
 
-def import_message(made: PluginImport) -> plugin_import_pb2.PluginImport:
+def import_message(plugin_import: PluginImport) -> plugin_import_pb2.PluginImport:
     """Returns a plugin import as users and events see it."""
-    message = message_of(plugin_import_pb2.PluginImport, made, **annotated(shown_spec(made).annotations))
-    if made.state is PluginImportState.ACTIVE:
-        message.plugin.CopyFrom(plugin_pb2.PluginRef(name=made.name, version=VERSION, sha256=made.sha256))
+    message = message_of(
+        plugin_import_pb2.PluginImport, plugin_import, **annotated(shown_spec(plugin_import).annotations)
+    )
+    if plugin_import.state is PluginImportState.ACTIVE:
+        message.plugin.CopyFrom(
+            plugin_pb2.PluginRef(name=plugin_import.name, version=VERSION, sha256=plugin_import.sha256)
+        )
     return message
 
 
@@ -40,10 +44,10 @@ CONTENT = ("source", "code", "message", "operation", "size_bytes", "sha256", "md
 NOUN = Noun(PluginImport, import_message, {"content": CONTENT, "spec": "annotations"})
 
 
-def answered(made: PluginImport, snapshot: Snapshot) -> plugin_import_pb2.PluginImport:
+def answered(plugin_import: PluginImport, snapshot: Snapshot) -> plugin_import_pb2.PluginImport:
     """Returns a plugin import with the users of its plugin."""
-    message = import_message(made)
-    message.users.extend(snapshot.users_of_plugin(plugin_key(made.name, VERSION)))
+    message = import_message(plugin_import)
+    message.users.extend(snapshot.users_of_plugin(plugin_key(plugin_import.name, VERSION)))
     return message
 
 
@@ -54,14 +58,14 @@ def create(tx: Transaction, request: pb.CreatePluginImportRequest) -> PluginImpo
     origin.
     """
     check_free("plugin import", request.name, tx.snapshot.plugin_imports)
-    if any(one.plugin == request.name for one in tx.snapshot.plugins.values()):
+    if any(plugin.plugin == request.name for plugin in tx.snapshot.plugins.values()):
         raise AlreadyExists(f"name: a plugin named {request.name!r} exists already: choose another name")
     annotations = new_annotations(PLUGIN_IMPORT, request, tx.snapshot)
     source = checked_source("source", source_of(request.source))
-    made = PluginImport(request.name, str(uuid.uuid4()), tx.now, tx.now, source, annotations)
-    target = Target(PLUGIN_IMPORT, made.name, goal=str(PluginImportState.ACTIVE))
+    plugin_import = PluginImport(request.name, str(uuid.uuid4()), tx.now, tx.now, source, annotations)
+    target = Target(PLUGIN_IMPORT, plugin_import.name, goal=str(PluginImportState.ACTIVE))
     operation = begin(tx, OperationKind.IMPORT_PLUGIN, target, STEPS, {}, origin=annotations.origin)
-    return tx.put(dataclasses.replace(made, operation=operation.name))
+    return tx.put(dataclasses.replace(plugin_import, operation=operation.name))
 
 
 def source_of(message: plugin_import_pb2.PluginSource) -> PluginSource:
@@ -71,31 +75,31 @@ def source_of(message: plugin_import_pb2.PluginSource) -> PluginSource:
 
 def update(tx: Transaction, request: pb.UpdatePluginImportRequest) -> PluginImport:
     """Changes the annotations of the plugin import."""
-    found = present(tx, PluginImport, request.name, request.etag)
-    return tx.put(reworded(found, import_message(found), PLUGIN_IMPORT, request))
+    plugin_import = present(tx, PluginImport, request.name, request.etag)
+    return tx.put(reworded(plugin_import, import_message(plugin_import), PLUGIN_IMPORT, request))
 
 
 def delete(tx: Transaction, request: pb.DeletePluginImportRequest) -> tuple[PluginImport, Plugin | None]:
     """Deletes a plugin import with its plugin, and returns both. Raises FailedPrecondition if its plugin is used."""
-    found = present(tx, PluginImport, request.name, request.etag)
-    key = plugin_key(found.name, VERSION)
+    plugin_import = present(tx, PluginImport, request.name, request.etag)
+    key = plugin_key(plugin_import.name, VERSION)
     if users := ", ".join(tx.snapshot.users_of_plugin(key)):
         raise FailedPrecondition(
-            f"plugin {key} of plugin import {found.name!r} is used by worker clusters {users}: have them name another, "
-            "or none, first",
+            f"plugin {key} of plugin import {plugin_import.name!r} is used by worker clusters {users}: "
+            "have them name another, or none, first",
             reason="IN_USE",
             metadata={"worker_clusters": users},
         )
-    operation = tx.snapshot.operations.get(found.operation)
+    operation = tx.snapshot.operations.get(plugin_import.operation)
     if operation is not None and not operation.has_ended and not operation.cancel_reason:
         tx.put(dataclasses.replace(operation, cancel_reason=DELETED))
     plugin = tx.snapshot.plugins.get(key)
-    if plugin is not None and plugin.origin == found.plugin_origin:
+    if plugin is not None and plugin.origin == plugin_import.plugin_origin:
         tx.drop(PLUGIN, key)
     else:
         plugin = None
-    tx.drop(PLUGIN_IMPORT, found.name)
-    return found, plugin
+    tx.drop(PLUGIN_IMPORT, plugin_import.name)
+    return plugin_import, plugin
 
 
 class PluginImportApi(NounApi[Parts], grpc.PluginImportServiceServicer):
@@ -115,12 +119,12 @@ class PluginImportApi(NounApi[Parts], grpc.PluginImportServiceServicer):
     def _page(self, request: pb.ListPluginImportsRequest) -> tuple[list[PluginImport], str]:
         return origin_page(self._snapshot, PLUGIN_IMPORT, request)
 
-    def _shown(self, found: PluginImport, request: Any) -> plugin_import_pb2.PluginImport:
-        return answered(found, self._snapshot)
+    def _shown(self, plugin_import: PluginImport, request: Any) -> plugin_import_pb2.PluginImport:
+        return answered(plugin_import, self._snapshot)
 
-    def _fields(self, made: PluginImport | tuple[PluginImport, Plugin | None], tx: Transaction) -> dict[str, Any]:
-        found = made if isinstance(made, PluginImport) else made[0]
-        return {PLUGIN_IMPORT: answered(found, tx.snapshot)}
+    def _fields(self, result: PluginImport | tuple[PluginImport, Plugin | None], tx: Transaction) -> dict[str, Any]:
+        plugin_import = result if isinstance(result, PluginImport) else result[0]
+        return {PLUGIN_IMPORT: answered(plugin_import, tx.snapshot)}
 
 
 API = PluginImportApi

@@ -11,8 +11,10 @@ from keelman.state.nouns.parts import Parts
 from keelman.state.resources.batch import BatchApi
 from keelman.state.resources.noun import Nouns
 
-_MODULES = [importlib.import_module(f"{nouns.__name__}.{found.name}") for found in pkgutil.iter_modules(nouns.__path__)]
-NOUNS: Nouns = {made.name: made for made in (getattr(m, "NOUN", None) for m in _MODULES) if made}
+_MODULES = [
+    importlib.import_module(f"{nouns.__name__}.{module.name}") for module in pkgutil.iter_modules(nouns.__path__)
+]
+NOUNS: Nouns = {noun.name: noun for noun in (getattr(m, "NOUN", None) for m in _MODULES) if noun}
 
 
 def all_services(parts: Parts) -> list[RpcService]:

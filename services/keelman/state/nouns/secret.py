@@ -42,9 +42,9 @@ NOUN = Noun(Secret, secret_message, {"spec": {"annotations": "annotations", SECR
 
 def answered(secret: Secret, snapshot: Snapshot) -> secret_pb2.Secret:
     """Returns a secret with the resources that are known to refer to it."""
-    made = secret_message(secret)
-    made.users.extend(users_of(secret.name, snapshot))
-    return made
+    message = secret_message(secret)
+    message.users.extend(users_of(secret.name, snapshot))
+    return message
 
 
 def create(tx: Transaction, request: pb.CreateSecretRequest) -> Secret:
@@ -53,28 +53,28 @@ def create(tx: Transaction, request: pb.CreateSecretRequest) -> Secret:
     if request.name in tx.snapshot.resources(SECRET):
         raise AlreadyExists(f"name: a secret named {request.name!r} exists already: choose another name")
     annotations = checked_annotations("", Annotations(request.description, dict(request.labels)), None)
-    made = Secret(request.name, str(uuid.uuid4()), tx.now, tx.now, _kept_values(request.values), annotations)
-    _check_room(tx.snapshot, made)
-    return tx.put(made)
+    secret = Secret(request.name, str(uuid.uuid4()), tx.now, tx.now, _kept_values(request.values), annotations)
+    _check_room(tx.snapshot, secret)
+    return tx.put(secret)
 
 
 def update(tx: Transaction, request: pb.UpdateSecretRequest) -> Secret:
     """Changes the values, description or labels of the secret."""
-    found = present(tx, Secret, request.name, request.etag)
+    secret = present(tx, Secret, request.name, request.etag)
     paths = list(request.update_mask.paths) or CHANGED
     if wrong := next((path for path in paths if path not in CHANGED), ""):
         raise InvalidArgument.of("update_mask", wrong, f"one of {', '.join(CHANGED)}")
-    annotations, values = found.annotations, found.values
+    annotations, values = secret.annotations, secret.values
     if "description" in paths:
         annotations = dataclasses.replace(annotations, description=request.description)
     if "labels" in paths:
         annotations = dataclasses.replace(annotations, labels=dict(request.labels))
     if "values" in paths:
         values = _kept_values(request.values)
-    changed = dataclasses.replace(found, values=values, annotations=checked_annotations("", annotations, None))
+    changed = dataclasses.replace(secret, values=values, annotations=checked_annotations("", annotations, None))
     _check_room(tx.snapshot, changed)
-    if changed == found:
-        return found
+    if changed == secret:
+        return secret
     changed = tx.put(changed)
     rotated(tx, changed)
     return changed
@@ -82,26 +82,26 @@ def update(tx: Transaction, request: pb.UpdateSecretRequest) -> Secret:
 
 def delete(tx: Transaction, request: pb.DeleteSecretRequest) -> Secret:
     """Deletes a secret and returns it. Raises FailedPrecondition if a resource is known to refer to it."""
-    found = present(tx, Secret, request.name, request.etag)
-    if users := users_of(found.name, tx.snapshot):
+    secret = present(tx, Secret, request.name, request.etag)
+    if users := users_of(secret.name, tx.snapshot):
         raise FailedPrecondition(
-            f"secret {found.name!r} is referred to by {', '.join(users)}: have these refer to another one first",
+            f"secret {secret.name!r} is referred to by {', '.join(users)}: have these refer to another one first",
             reason="IN_USE",
-            metadata={"name": found.name, "users": ",".join(users)},
+            metadata={"name": secret.name, "users": ",".join(users)},
         )
-    tx.drop(SECRET, found.name)
-    return found
+    tx.drop(SECRET, secret.name)
+    return secret
 
 
 def _kept_values(values: Any) -> dict[str, str]:
-    found = checked_values("values", values)
-    REDACTOR.add({value: HIDDEN for value in found.values() if value})
-    return found
+    values_now = checked_values("values", values)
+    REDACTOR.add({value: HIDDEN for value in values_now.values() if value})
+    return values_now
 
 
-def _check_room(snapshot: Snapshot, made: Secret) -> None:
-    others = (one for one in snapshot.resources(SECRET).values() if one.name != made.name)
-    total = sum(_size(one) for one in others) + _size(made)
+def _check_room(snapshot: Snapshot, new_secret: Secret) -> None:
+    others = (resource for resource in snapshot.resources(SECRET).values() if resource.name != new_secret.name)
+    total = sum(_size(other) for other in others) + _size(new_secret)
     if total > MAX_TOTAL_BYTES:
         raise Exhausted(
             f"values: all secrets together have {total} bytes with it: at most {MAX_TOTAL_BYTES} are allowed",
@@ -120,14 +120,14 @@ class SecretApi(NounApi[Parts], grpc.SecretServiceServicer):
     GetSecret, ListSecrets = get, list_page
     CreateSecret, UpdateSecret, DeleteSecret = verb(create), verb(update), verb(delete)
 
-    def _shown(self, found: Secret, request: pb.GetSecretRequest) -> secret_pb2.Secret:
-        return answered(found, self._snapshot)
+    def _shown(self, secret: Secret, request: pb.GetSecretRequest) -> secret_pb2.Secret:
+        return answered(secret, self._snapshot)
 
-    def _in_list(self, found: Secret, request: pb.ListSecretsRequest) -> secret_pb2.Secret:
-        return secret_message(found)
+    def _in_list(self, secret: Secret, request: pb.ListSecretsRequest) -> secret_pb2.Secret:
+        return secret_message(secret)
 
-    def _fields(self, made: Secret, tx: Transaction) -> dict[str, Any]:
-        return {SECRET: answered(made, tx.snapshot)}
+    def _fields(self, secret: Secret, tx: Transaction) -> dict[str, Any]:
+        return {SECRET: answered(secret, tx.snapshot)}
 
 
 API = SecretApi

@@ -41,9 +41,9 @@ DEFAULT_PEEK, MAX_PEEK = 5, 1000
 DEFAULT_PEEK_SECONDS, MAX_PEEK_SECONDS = 3.0, 60.0
 
 
-def spec_message(wanted: TopicSpec) -> topic_pb2.TopicSpec:
+def spec_message(topic_spec: TopicSpec) -> topic_pb2.TopicSpec:
     """Returns the message of a topic's spec, complete."""
-    return message_of(topic_pb2.TopicSpec, wanted, **annotated(wanted.annotations))
+    return message_of(topic_pb2.TopicSpec, topic_spec, **annotated(topic_spec.annotations))
 
 
 def spec_of(message: topic_pb2.TopicSpec, default: str) -> TopicSpec:
@@ -75,18 +75,18 @@ def _on_brokers(seen: Seen) -> topic_pb2.TopicOnBrokers:
         host, port = seen.brokers.get(node, ("", 0))
         return topic_pb2.TopicBroker(node_id=node, host=host, port=port)
 
-    found = topic_pb2.TopicOnBrokers(
+    message = topic_pb2.TopicOnBrokers(
         observe_time=to_timestamp(seen.time), topic_id=seen.topic.topic_id, config=seen.topic.own_config
     )
-    for one in seen.topic.partitions:
-        part = found.partitions.add(partition=one.number)
-        if one.leader >= 0:
-            part.leader.CopyFrom(broker(one.leader))
-        part.replicas.extend(map(broker, one.replicas))
-        part.in_sync_replicas.extend(map(broker, one.in_sync))
-        if one.offsets is not None:
-            part.begin_offset, part.end_offset = one.offsets
-    return found
+    for partition in seen.topic.partitions:
+        part = message.partitions.add(partition=partition.number)
+        if partition.leader >= 0:
+            part.leader.CopyFrom(broker(partition.leader))
+        part.replicas.extend(map(broker, partition.replicas))
+        part.in_sync_replicas.extend(map(broker, partition.in_sync))
+        if partition.offsets is not None:
+            part.begin_offset, part.end_offset = partition.offsets
+    return message
 
 
 NOUN = Noun(Topic, topic_message)
@@ -96,8 +96,8 @@ def create(tx: Transaction, name: str, spec: TopicSpec) -> Topic:
     """Stores a new topic, without a call to the brokers."""
     check_free("topic", name, tx.snapshot.topics)
     check(name, spec, tx.snapshot)
-    made = Topic(name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=TopicGoal.ABSENT, spec=spec)
-    return tx.put(made)
+    topic = Topic(name, str(uuid.uuid4()), tx.now, tx.now, 1, etag="", goal=TopicGoal.ABSENT, spec=spec)
+    return tx.put(topic)
 
 
 def update(
@@ -110,8 +110,8 @@ def update(
         return topic
     check_change(topic, spec, brokers_have)
     check(name, spec, tx.snapshot)
-    asked = _asked(spec) != _asked(topic.spec)
-    return tx.put(dataclasses.replace(topic, spec=spec, generation=topic.generation + asked))
+    is_other = _asked(spec) != _asked(topic.spec)
+    return tx.put(dataclasses.replace(topic, spec=spec, generation=topic.generation + is_other))
 
 
 def delete(tx: Transaction, name: str, etag: str, *, keep_topic: bool, gone: bool = False) -> Topic:
@@ -191,21 +191,21 @@ class TopicApi(NounApi[Parts], grpc.TopicServiceServicer):
             raise InvalidArgument.of("timeout", f"{seconds:g}s", f"more than 0 s, at most {MAX_PEEK_SECONDS:g} s")
         properties = asked_properties(self._snapshot.broker_cluster(topic.spec.broker_cluster))
         count = request.limit or DEFAULT_PEEK
-        found = await last_records(properties, topic.spec.topic, count, seconds=seconds)
-        return pb.PeekTopicResponse(records=[_peeked(one) for one in reversed(found)])
+        records = await last_records(properties, topic.spec.topic, count, seconds=seconds)
+        return pb.PeekTopicResponse(records=[_peeked(record) for record in reversed(records)])
 
     def _page(self, request: pb.ListTopicsRequest) -> tuple[list[Topic], str]:
         if not request.broker_cluster:
             return labelled_page(self._snapshot, TOPIC, request)
         self._snapshot.broker_cluster(request.broker_cluster)
-        names = [one.name for one in self._snapshot.topics_of(request.broker_cluster)]
+        names = [topic.name for topic in self._snapshot.topics_of(request.broker_cluster)]
         return labelled_page(self._snapshot, TOPIC, request, names)
 
-    def _shown(self, found: Topic, request: Any) -> topic_pb2.Topic:
-        return topic_message(found, self.parts.topics.seen(found))
+    def _shown(self, topic: Topic, request: Any) -> topic_pb2.Topic:
+        return topic_message(topic, self.parts.topics.seen(topic))
 
-    def _fields(self, made: Topic | tuple[Topic, Operation], tx: Transaction) -> dict[str, Any]:
-        topic, operation = made if isinstance(made, tuple) else (made, None)
+    def _fields(self, result: Topic | tuple[Topic, Operation], tx: Transaction) -> dict[str, Any]:
+        topic, operation = result if isinstance(result, tuple) else (result, None)
         return with_operation({TOPIC: self._shown(topic, None)}, operation)
 
 

@@ -61,15 +61,15 @@ class WorkerApi(NounApi[Parts], grpc.WorkerServiceServicer):
             names = sorted(w.name for w in snapshot.workloads_in(WorkloadKind.WORKER, cluster))
         return page_of(names, snapshot.workloads, request, lambda w: w.kind is WorkloadKind.WORKER)
 
-    def _fields(self, made: Workload, tx: Transaction) -> dict[str, Any]:
-        return {self.noun: self._shown(made)}
+    def _fields(self, workload: Workload, tx: Transaction) -> dict[str, Any]:
+        return {self.noun: self._shown(workload)}
 
     def _shown(self, worker: Workload, request: Any = None) -> worker_pb2.Worker:
         reports = self.parts.reports
-        found = worker_message(self.parts.sessions.vital(worker), reports.membership(worker))
+        message = worker_message(self.parts.sessions.vital(worker), reports.membership(worker))
         if (usage := reports.usage(worker)) is not None:
-            found.usage.CopyFrom(usage)
-        return found
+            message.usage.CopyFrom(usage)
+        return message
 
 
 API = WorkerApi

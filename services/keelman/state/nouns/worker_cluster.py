@@ -37,24 +37,24 @@ from keelman.state.topics.storage import storage_topics
 Noted: TypeAlias = tuple[WorkerCluster, Sequence[str]]
 
 
-def spec_message(wanted: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterSpec:
+def spec_message(stored_spec: WorkerClusterSpec) -> worker_cluster_pb2.WorkerClusterSpec:
     """Returns the message of a worker cluster's spec, complete."""
     spec = message_of(
         worker_cluster_pb2.WorkerClusterSpec,
-        wanted,
+        stored_spec,
         nodes=None,  # these three are one placement, below
         count=None,
         autoscale=None,
-        limits=limits_message(wanted.limits),
-        log_delivery=delivery_message(wanted.log_delivery),
-        **annotated(wanted.annotations),
+        limits=limits_message(stored_spec.limits),
+        log_delivery=delivery_message(stored_spec.log_delivery),
+        **annotated(stored_spec.annotations),
     )
-    if wanted.nodes:
-        spec.nodes.names.extend(wanted.nodes)
-    elif wanted.autoscale is not None:
-        spec.autoscale.CopyFrom(autoscale_message(wanted.autoscale))
+    if stored_spec.nodes:
+        spec.nodes.names.extend(stored_spec.nodes)
+    elif stored_spec.autoscale is not None:
+        spec.autoscale.CopyFrom(autoscale_message(stored_spec.autoscale))
     else:
-        spec.count = wanted.count
+        spec.count = stored_spec.count
     return spec
 
 
@@ -150,27 +150,27 @@ class WorkerClusterApi(NounApi[Parts], grpc.WorkerClusterServiceServicer):
         """Queries the brokers."""
         return await storage_topics(request.name, self._snapshot)
 
-    def _shown(self, found: WorkerCluster, request: Any) -> worker_cluster_pb2.WorkerCluster:
-        message = self._messages.copy(found.name, found)
-        workers = self._snapshot.workloads_in(WorkloadKind.WORKER, found.name)
-        message.status.observed_generation = self.parts.planned.observed(found)
-        seen = measured(workers, self.parts.reports.recent_usage, found.spec.limits)
+    def _shown(self, worker_cluster: WorkerCluster, request: Any) -> worker_cluster_pb2.WorkerCluster:
+        message = self._messages.copy(worker_cluster.name, worker_cluster)
+        workers = self._snapshot.workloads_in(WorkloadKind.WORKER, worker_cluster.name)
+        message.status.observed_generation = self.parts.planned.observed(worker_cluster)
+        seen = measured(workers, self.parts.reports.recent_usage, worker_cluster.spec.limits)
         if seen.cpu_percent is not None:
             message.status.cpu_percent = round(seen.cpu_percent, 1)
         message.status.log_problems.extend(problem_messages(*(worker.status for worker in workers)))
         judge(message.status, [m for m in map(self.parts.reports.membership, workers) if m is not None])
         return message
 
-    def _fields(self, made: WorkerCluster | Noted, tx: Transaction) -> dict[str, Any]:
-        cluster, notes = made if isinstance(made, tuple) else (made, None)
+    def _fields(self, worker_cluster: WorkerCluster | Noted, tx: Transaction) -> dict[str, Any]:
+        cluster, notes = worker_cluster if isinstance(worker_cluster, tuple) else (worker_cluster, None)
         fields = {WORKER_CLUSTER: worker_cluster_message(cluster)}
         return fields if notes is None else fields | {"notes": notes}
 
 
-def _noted(made: WorkerCluster, had: Mapping[str, str]) -> Noted:
+def _noted(cluster: WorkerCluster, had: Mapping[str, str]) -> Noted:
     """Returns a cluster with notes on its new properties."""
-    given = {key: value for key, value in made.spec.properties.items() if had.get(key) != value}
-    return made, notes_on(made.spec.engine, given)
+    changed = {key: value for key, value in cluster.spec.properties.items() if had.get(key) != value}
+    return cluster, notes_on(cluster.spec.engine, changed)
 
 
 API = WorkerClusterApi

@@ -32,50 +32,56 @@ MAX_BYTES = 2 << 20  # a client with default settings accepts an answer of 4 MiB
 SECRETS = "secrets"  # the value under a key of this name is sealed as a whole
 
 
-def _spec(found: WorkerConfiguration) -> dict[str, Any]:
+def _spec(configuration: WorkerConfiguration) -> dict[str, Any]:
     revisions = [
-        {"revision": one.revision, "create_time": micros(one.create_time), "description": one.description}
-        for one in found.revisions
+        {
+            "revision": revision.revision,
+            "create_time": micros(revision.create_time),
+            "description": revision.description,
+        }
+        for revision in configuration.revisions
     ]
-    contents = {str(number): base64.b64encode(content).decode() for number, content in found.contents.items()}
-    return {"annotations": plain(found.annotations), "revisions": revisions, SECRETS: contents}
+    contents = {str(number): base64.b64encode(content).decode() for number, content in configuration.contents.items()}
+    return {"annotations": plain(configuration.annotations), "revisions": revisions, SECRETS: contents}
 
 
 def _fields(spec: dict[str, Any]) -> dict[str, Any]:
     contents = spec[SECRETS]
     revisions = tuple(
-        read(ConfigurationRevision, one | {"content": base64.b64decode(contents[str(one["revision"])])})
-        for one in spec["revisions"]
+        read(ConfigurationRevision, revision | {"content": base64.b64decode(contents[str(revision["revision"])])})
+        for revision in spec["revisions"]
     )
     return {"annotations": read(Annotations, spec["annotations"]), "revisions": revisions}
 
 
-def configuration_message(found: WorkerConfiguration) -> worker_configuration_pb2.WorkerConfiguration:
+def configuration_message(configuration: WorkerConfiguration) -> worker_configuration_pb2.WorkerConfiguration:
     """Returns a worker configuration as lists and events have it: without its contents."""
-    annotations = shown_spec(found).annotations
+    annotations = shown_spec(configuration).annotations
     pb2 = worker_configuration_pb2
-    revisions = [message_of(pb2.WorkerConfigurationRevision, one, content=None) for one in found.revisions]
-    return message_of(pb2.WorkerConfiguration, found, revisions=revisions, **annotated(annotations))
+    revisions = [
+        message_of(pb2.WorkerConfigurationRevision, revision, content=None) for revision in configuration.revisions
+    ]
+    return message_of(pb2.WorkerConfiguration, configuration, revisions=revisions, **annotated(annotations))
 
 
 def answered(
-    found: WorkerConfiguration, snapshot: Snapshot, *, with_secrets: bool = False
+    configuration: WorkerConfiguration, snapshot: Snapshot, *, with_secrets: bool = False
 ) -> worker_configuration_pb2.WorkerConfiguration:
     """Returns a worker configuration with its contents and its users."""
-    made = configuration_message(found)
-    for one in made.revisions:
-        content = found.contents[one.revision]
-        one.content = content if with_secrets else shown_content(content)
-    if with_secrets and found.annotations.extra is not None:
-        made.extra.update(found.annotations.extra)
-    made.users.extend(snapshot.users_of_configuration(found.name))
-    return made
+    message = configuration_message(configuration)
+    for revision in message.revisions:
+        content = configuration.contents[revision.revision]
+        revision.content = content if with_secrets else shown_content(content)
+    if with_secrets and configuration.annotations.extra is not None:
+        message.extra.update(configuration.annotations.extra)
+    message.users.extend(snapshot.users_of_configuration(configuration.name))
+    return message
 
 
 NOUN = Noun(
     WorkerConfiguration, configuration_message,
     left_out=("annotations", "revisions"),
-    more=lambda found: {"spec": _spec(found)}, fields=lambda _, payload: _fields(payload["spec"]),
+    more=lambda configuration: {"spec": _spec(configuration)}, fields=lambda _, payload: _fields(payload["spec"]),
 )  # fmt: skip
 
 
@@ -88,41 +94,41 @@ def create(tx: Transaction, request: pb.CreateWorkerConfigurationRequest) -> Wor
     check_free("worker configuration", request.name, tx.snapshot.worker_configurations)
     annotations = new_annotations(WORKER_CONFIGURATION, request, tx.snapshot)
     first = ConfigurationRevision(1, tx.now, annotations.description, _checked_content(request.content))
-    made = WorkerConfiguration(request.name, str(uuid.uuid4()), tx.now, tx.now, (first,), annotations)
-    return tx.put(made)
+    configuration = WorkerConfiguration(request.name, str(uuid.uuid4()), tx.now, tx.now, (first,), annotations)
+    return tx.put(configuration)
 
 
 def create_revision(tx: Transaction, request: pb.CreateWorkerConfigurationRevisionRequest) -> WorkerConfiguration:
     """Adds a revision to the worker configuration."""
-    found = present(tx, WorkerConfiguration, request.name, request.etag)
+    configuration = present(tx, WorkerConfiguration, request.name, request.etag)
     content = _checked_content(request.content)
-    if sum(map(len, found.contents.values())) + len(content) > MAX_BYTES:
+    if sum(map(len, configuration.contents.values())) + len(content) > MAX_BYTES:
         legal = f"all revisions of a worker configuration have at most {MAX_BYTES} bytes: create another one"
         raise InvalidArgument.of("content", f"{len(content)} bytes more", legal)
     check_description(request.description)
-    made = ConfigurationRevision(found.latest.revision + 1, tx.now, request.description, content)
-    return tx.put(dataclasses.replace(found, revisions=(*found.revisions, made)))
+    revision = ConfigurationRevision(configuration.latest.revision + 1, tx.now, request.description, content)
+    return tx.put(dataclasses.replace(configuration, revisions=(*configuration.revisions, revision)))
 
 
 def update(tx: Transaction, request: pb.UpdateWorkerConfigurationRequest) -> WorkerConfiguration:
     """Changes the description and other annotations of the worker configuration."""
-    found = present(tx, WorkerConfiguration, request.name, request.etag)
-    changed = reworded(found, configuration_message(found), WORKER_CONFIGURATION, request)
-    return found if changed == found else tx.put(changed)
+    configuration = present(tx, WorkerConfiguration, request.name, request.etag)
+    changed = reworded(configuration, configuration_message(configuration), WORKER_CONFIGURATION, request)
+    return configuration if changed == configuration else tx.put(changed)
 
 
 def delete(tx: Transaction, request: pb.DeleteWorkerConfigurationRequest) -> WorkerConfiguration:
     """Deletes a worker configuration and returns it. Raises FailedPrecondition if it is used."""
-    found = present(tx, WorkerConfiguration, request.name, request.etag)
-    if users := tx.snapshot.users_of_configuration(found.name):
+    configuration = present(tx, WorkerConfiguration, request.name, request.etag)
+    if users := tx.snapshot.users_of_configuration(configuration.name):
         raise FailedPrecondition(
-            f"worker configuration {found.name!r} is used by {', '.join(users)}: give these another one, or delete "
-            "them first",
+            f"worker configuration {configuration.name!r} is used by {', '.join(users)}: give these another "
+            "one, or delete them first",
             reason="IN_USE",
-            metadata={"name": found.name, "users": ",".join(users)},
+            metadata={"name": configuration.name, "users": ",".join(users)},
         )
-    tx.drop(WORKER_CONFIGURATION, found.name)
-    return found
+    tx.drop(WORKER_CONFIGURATION, configuration.name)
+    return configuration
 
 
 def _checked_content(content: bytes) -> bytes:
@@ -142,19 +148,19 @@ class WorkerConfigurationApi(NounApi[Parts], grpc.WorkerConfigurationServiceServ
         return origin_page(self._snapshot, WORKER_CONFIGURATION, request)
 
     def _shown(
-        self, found: WorkerConfiguration, request: pb.GetWorkerConfigurationRequest
+        self, configuration: WorkerConfiguration, request: pb.GetWorkerConfigurationRequest
     ) -> worker_configuration_pb2.WorkerConfiguration:
-        return answered(found, self._snapshot, with_secrets=request.with_secrets)
+        return answered(configuration, self._snapshot, with_secrets=request.with_secrets)
 
     def _in_list(
-        self, found: WorkerConfiguration, request: pb.ListWorkerConfigurationsRequest
+        self, configuration: WorkerConfiguration, request: pb.ListWorkerConfigurationsRequest
     ) -> worker_configuration_pb2.WorkerConfiguration:
-        made = configuration_message(found)
-        made.users.extend(self._snapshot.users_of_configuration(found.name))
-        return made
+        message = configuration_message(configuration)
+        message.users.extend(self._snapshot.users_of_configuration(configuration.name))
+        return message
 
-    def _fields(self, made: WorkerConfiguration, tx: Transaction) -> dict[str, Any]:
-        return {WORKER_CONFIGURATION: answered(made, tx.snapshot)}
+    def _fields(self, configuration: WorkerConfiguration, tx: Transaction) -> dict[str, Any]:
+        return {WORKER_CONFIGURATION: answered(configuration, tx.snapshot)}
 
 
 API = WorkerConfigurationApi

@@ -13,19 +13,29 @@ def worker_plugins(parts: Parts, cluster: str) -> list[plugin_pb2.WorkerPlugin]:
     snapshot = parts.store.snapshot
     if cluster:
         snapshot.worker_cluster(cluster)
-    found: dict[str, plugin_pb2.WorkerPlugin] = {}
+    by_key: dict[str, plugin_pb2.WorkerPlugin] = {}
     for name in [cluster] if cluster else sorted(snapshot.worker_clusters):
         for worker in snapshot.workloads_in(WorkloadKind.WORKER, name):
-            for one in parts.reports.plugins(worker):
-                key = worker_plugin_key(one)
-                made = found.setdefault(key, plugin_pb2.WorkerPlugin())
-                if not made.workers:
-                    made.CopyFrom(one)
-                made.workers.append(worker.name.partition("/")[2])
-    return list(found.values())
+            for plugin in parts.reports.plugins(worker):
+                key = worker_plugin_key(plugin)
+                message = by_key.setdefault(key, plugin_pb2.WorkerPlugin())
+                if not message.workers:
+                    message.CopyFrom(plugin)
+                message.workers.append(worker.name.partition("/")[2])
+    return list(by_key.values())
 
 
-def worker_plugin_key(one: plugin_pb2.WorkerPlugin) -> str:
+def worker_plugin_key(worker_plugin: plugin_pb2.WorkerPlugin) -> str:
     """Returns the key for lists: unusable classes first, then by type and class."""
-    usable = "1" if not one.problem else "0"
-    return "\0".join((usable, one.type, one.class_name, one.version, one.plugin, one.path, one.problem))
+    usable = "1" if not worker_plugin.problem else "0"
+    return "\0".join(
+        (
+            usable,
+            worker_plugin.type,
+            worker_plugin.class_name,
+            worker_plugin.version,
+            worker_plugin.plugin,
+            worker_plugin.path,
+            worker_plugin.problem,
+        )
+    )

@@ -47,17 +47,17 @@ def status_of(message: workload_pb2.WorkloadStatus) -> WorkloadStatus:
     return value_of(WorkloadStatus, message)
 
 
-def spec_message(wanted: WorkloadSpec) -> workload_pb2.WorkloadSpec:
+def spec_message(workload_spec: WorkloadSpec) -> workload_pb2.WorkloadSpec:
     """Returns the message of a workload's spec, complete."""
-    match wanted:
+    match workload_spec:
         case BrokerSpec():
-            return workload_pb2.WorkloadSpec(broker=message_of(workload_pb2.BrokerWorkload, wanted))
+            return workload_pb2.WorkloadSpec(broker=message_of(workload_pb2.BrokerWorkload, workload_spec))
         case SparkSpec():
-            return workload_pb2.WorkloadSpec(spark=message_of(workload_pb2.SparkWorkload, wanted))
+            return workload_pb2.WorkloadSpec(spark=message_of(workload_pb2.SparkWorkload, workload_spec))
         case WorkerSpec():
-            targets = targets_message(wanted.log_targets)
+            targets = targets_message(workload_spec.log_targets)
             return workload_pb2.WorkloadSpec(
-                worker=message_of(workload_pb2.WorkerWorkload, wanted, log_targets=targets)
+                worker=message_of(workload_pb2.WorkerWorkload, workload_spec, log_targets=targets)
             )
 
 
@@ -103,8 +103,8 @@ class WorkloadApi(NounApi[Parts], grpc.WorkloadServiceServicer):
             names = sorted(w.name for w in snapshot.workloads_in(WorkloadKind.WORKER, cluster) if node in ("", w.node))
         return page_of(names, snapshot.workloads, request)
 
-    def _shown(self, found: Workload, request: Any) -> workload_pb2.Workload:
-        return workload_message(self.parts.sessions.vital(found))
+    def _shown(self, workload: Workload, request: Any) -> workload_pb2.Workload:
+        return workload_message(self.parts.sessions.vital(workload))
 
 
 API = WorkloadApi

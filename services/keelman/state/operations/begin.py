@@ -29,13 +29,13 @@ def begin(
     Raises FailedPrecondition (OPERATION_UNDER_WAY) while the target has another that has not ended.
     """
     check_no_operation(tx, target.noun, target.name)
-    made = Operation(
+    operation = Operation(
         _new_name(tx), str(uuid.uuid4()), tx.now, tx.now, kind, target, tuple(Step(name) for name in steps), origin,
         facts=facts,
     )  # fmt: skip
-    made = tx.put(made)
+    operation = tx.put(operation)
     hit("operation-begun")
-    return made
+    return operation
 
 
 def check_no_operation(tx: Transaction, noun: str, name: str) -> None:

@@ -146,11 +146,11 @@ def undone(operation: Operation, index: int, message: str, now: datetime) -> Ope
     return _with(operation, index, step)
 
 
-def not_undone(operation: Operation, index: int, why: str, now: datetime) -> Operation:
+def not_undone(operation: Operation, index: int, reason: str, now: datetime) -> Operation:
     """Returns the operation with a step that could not be undone, with that in its message and error."""
     step = operation.steps[index]
-    text = f"{step.name} could not be taken back: {why}"
-    made = _with(
+    text = f"{step.name} could not be taken back: {reason}"
+    changed = _with(
         operation, index, dataclasses.replace(step, message=text, end_time=step.end_time or now, undo_time=now)
     )
     error = operation.error
@@ -158,7 +158,7 @@ def not_undone(operation: Operation, index: int, why: str, now: datetime) -> Ope
         error = Failure("ABORTED", "NOT_TAKEN_BACK", text)
     else:
         error = dataclasses.replace(error, message=f"{error.message}; {text}")
-    return dataclasses.replace(made, error=error, message=error.message, back_failed=True)
+    return dataclasses.replace(changed, error=error, message=error.message, back_failed=True)
 
 
 def ended(operation: Operation, state: OperationState, now: datetime) -> Operation:

@@ -21,15 +21,15 @@ def to_forget(operations: Iterable[Operation], now: datetime, seconds: float, mo
     """Returns the names of operations that ended so many seconds ago, and of all but the `most` newest that ended, by
     noun. Pure."""
     by_noun: dict[str, list[Operation]] = defaultdict(list)
-    for one in operations:
-        if one.has_ended:
-            by_noun[one.target.noun].append(one)
-    found: list[str] = []
+    for operation in operations:
+        if operation.has_ended:
+            by_noun[operation.target.noun].append(operation)
+    names: list[str] = []
     for ended in by_noun.values():
-        ended.sort(key=lambda one: (one.end_time or one.update_time, one.name), reverse=True)
+        ended.sort(key=lambda operation: (operation.end_time or operation.update_time, operation.name), reverse=True)
         oldest = now - timedelta(seconds=seconds)
-        found += [o.name for n, o in enumerate(ended) if n >= most or (o.end_time or o.update_time) < oldest]
-    return sorted(found)
+        names += [o.name for n, o in enumerate(ended) if n >= most or (o.end_time or o.update_time) < oldest]
+    return sorted(names)
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,15 +187,15 @@ class Runner:
                 hit("undo-ended")
                 return 0.0
             case moves.Waiting():
-                why, pause = outcome.message, outcome.seconds
+                text, pause = outcome.message, outcome.seconds
             case _:
-                why, pause = outcome.message, tries.backoff.next()
+                text, pause = outcome.message, tries.backoff.next()
         until = (operation.back_time or operation.create_time) + timedelta(seconds=self.wait_seconds)
         if self._now() >= until or not isinstance(outcome, (moves.Waiting, *AGAIN)):
-            await self._store(operation, lambda present, now: moves.not_undone(present, index, why, now))
+            await self._store(operation, lambda present, now: moves.not_undone(present, index, text, now))
             hit("undo-ended")
             return 0.0
-        message = f"{operation.steps[index].name} is being taken back: {why}; waits until {_clock(until)}"
+        message = f"{operation.steps[index].name} is being taken back: {text}; waits until {_clock(until)}"
         if operation.message != message:
             await self._store(operation, lambda present, now: dataclasses.replace(present, message=message))
         return pause

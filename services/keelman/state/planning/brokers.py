@@ -21,23 +21,23 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
     present = draft.snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
     if cluster.goal is ClusterGoal.DELETED:
         for workload in present:
-            draft.remove(workload, force=cluster.force, why="its cluster is deleted")
+            draft.remove(workload, force=cluster.force, reason="its cluster is deleted")
         return not any(w.name in draft.workloads for w in present)
     if isinstance(cluster.spec, ExternalBrokers):
         return False
     going: list[str] = []
     for workload in present:
         if workload.node not in cluster.spec.nodes:
-            draft.remove(workload, why=f"node {workload.node} is not among spec.managed.nodes")
+            draft.remove(workload, reason=f"node {workload.node} is not among spec.managed.nodes")
             if draft.snapshot.is_offline(workload.node):
                 going.append(f"{workload.name} is removed when node {workload.node} is online again")
         elif cluster.goal is ClusterGoal.STOPPED:
-            why = "its cluster was stopped by force" if cluster.force else ""
-            draft.set_goal(workload, Goal.STOPPED, force=cluster.force, why=why)
+            reason = "its cluster was stopped by force" if cluster.force else ""
+            draft.set_goal(workload, Goal.STOPPED, force=cluster.force, reason=reason)
     draft.broker_notes[cluster.name] = "; ".join(going)
     if cluster.goal is ClusterGoal.STOPPED:
         return False
-    going += [f"its broker {why}" for why in kept_brokers.held_nodes(draft.snapshot, cluster).values()]
+    going += [f"its broker {held}" for held in kept_brokers.held_nodes(draft.snapshot, cluster).values()]
     try:
         specs = _broker_specs(draft, cluster, cluster.spec, present)
     except NoPort as problem:
@@ -47,35 +47,35 @@ def plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
     return False
 
 
-def _controllers(wanted: ManagedBrokers, present: Sequence[Workload], numbers: Mapping[str, int]) -> set[int]:
+def _controllers(managed_brokers: ManagedBrokers, present: Sequence[Workload], numbers: Mapping[str, int]) -> set[int]:
     """Returns the numbers of the controllers: the present ones, else those of the first nodes."""
     there = {w.spec.broker_id for w in present if isinstance(w.spec, BrokerSpec) and w.spec.controller}
     if there:
         return there
-    return {numbers[node] for node in list(numbers)[: kept_brokers.controllers_of(wanted)]}
+    return {numbers[node] for node in list(numbers)[: kept_brokers.controllers_of(managed_brokers)]}
 
 
 def _broker_specs(
-    draft: Draft, cluster: BrokerCluster, wanted: ManagedBrokers, present: Sequence[Workload]
+    draft: Draft, cluster: BrokerCluster, managed_brokers: ManagedBrokers, present: Sequence[Workload]
 ) -> dict[str, tuple[str, BrokerSpec]]:
     """Returns node and spec of each broker by name. All ports come first: each broker must know every controller.
     Raises NoPort."""
     numbers = kept_brokers.numbers_of(kept_brokers.nodes_with_brokers(draft.snapshot, cluster), present)
-    controllers = _controllers(wanted, present, numbers)
+    controllers = _controllers(managed_brokers, present, numbers)
     places: dict[str, tuple[str, int, int]] = {}
-    given: dict[str, set[int]] = {}
+    ports_of_hosts: dict[str, set[int]] = {}
     for node, number in numbers.items():
         host = draft.node(node).host
         if not host:
             raise NoPort(f"node {node} has no address yet: its agent has not come")
         old = draft.workloads.get(broker_name(cluster.name, number))
-        beside = {*given.get(host, ()), *_metrics_port(draft, node, wanted.metrics_port, old)}
-        ports = _ports(draft, node, wanted.port, old, beside, votes=number in controllers)
-        given.setdefault(host, set()).update(ports)
+        beside = {*ports_of_hosts.get(host, ()), *_metrics_port(draft, node, managed_brokers.metrics_port, old)}
+        ports = _ports(draft, node, managed_brokers.port, old, beside, votes=number in controllers)
+        ports_of_hosts.setdefault(host, set()).update(ports)
         places[node] = (host, *ports)
     voters = ",".join(
         f"{numbers[n]}@{joined_address(host, port)}"
-        for n, (host, _, port) in sorted(places.items(), key=lambda one: numbers[one[0]])
+        for n, (host, _, port) in sorted(places.items(), key=lambda entry: numbers[entry[0]])
         if numbers[n] in controllers
     )
     replicas = min(kept_brokers.QUORUM, len(places))
@@ -83,16 +83,16 @@ def _broker_specs(
         broker_name(cluster.name, number): (
             node,
             BrokerSpec(
-                cluster.name, cluster.kafka_cluster_id, number, *places[node], dict(wanted.properties),
+                cluster.name, cluster.kafka_cluster_id, number, *places[node], dict(managed_brokers.properties),
                 controller=number in controllers,
                 voters="" if controllers == {number} else voters,
                 replicas=replicas,
-                heap_mb=wanted.heap_mb,
-                routes=dict(wanted.routes),
-                metrics_port=wanted.metrics_port,
-                data_folders=_data_folders(cluster, wanted, number),
-                tls=wanted.tls in kept_brokers.WITH_TLS,
-                client_certificates=wanted.tls is BrokerTls.MUTUAL,
+                heap_mb=managed_brokers.heap_mb,
+                routes=dict(managed_brokers.routes),
+                metrics_port=managed_brokers.metrics_port,
+                data_folders=_data_folders(cluster, managed_brokers, number),
+                tls=managed_brokers.tls in kept_brokers.WITH_TLS,
+                client_certificates=managed_brokers.tls is BrokerTls.MUTUAL,
             ),
         )
         for node, number in numbers.items()
@@ -100,7 +100,7 @@ def _broker_specs(
 
 
 def _ports(
-    draft: Draft, node: str, fixed: int, old: Workload | None, given: set[int], *, votes: bool
+    draft: Draft, node: str, fixed: int, old: Workload | None, taken: set[int], *, votes: bool
 ) -> tuple[int, int]:
     """Returns the ports of a broker, its own and that of its controller (0 without one). Raises NoPort."""
     spec = old.spec if old is not None and isinstance(old.spec, BrokerSpec) else None
@@ -109,22 +109,22 @@ def _ports(
     tried = () if old is None else (*old.tried_ports, *ports_taken(old))
     range_ = draft.limits.broker_ports
     if not fixed:
-        found = draft.ports(node, range_, 2 if votes else 1, (*tried, *given))
-        return found[0], found[1] if votes else 0
+        free = draft.ports(node, range_, 2 if votes else 1, (*tried, *taken))
+        return free[0], free[1] if votes else 0
     if spec is None or spec.port != fixed:
-        draft.ports(node, range(fixed, fixed + 1), 1, tuple(given))
+        draft.ports(node, range(fixed, fixed + 1), 1, tuple(taken))
     if not votes:
         return fixed, 0
     if spec is not None and old is not None and old.has_run:
         return fixed, spec.controller_port
-    return fixed, draft.ports(node, range_, 1, (*tried, *given, fixed))[0]
+    return fixed, draft.ports(node, range_, 1, (*tried, *taken, fixed))[0]
 
 
-def _data_folders(cluster: BrokerCluster, wanted: ManagedBrokers, number: int) -> tuple[str, ...]:
+def _data_folders(cluster: BrokerCluster, managed_brokers: ManagedBrokers, number: int) -> tuple[str, ...]:
     """Returns the data folders of one broker, shared with no other cluster, not even an earlier one of the same
     name."""
     own = f"{cluster.name}-{number}-{cluster.kafka_cluster_id}"
-    return tuple(f"{folder.rstrip('/')}/{own}" for folder in wanted.data_folders)
+    return tuple(f"{folder.rstrip('/')}/{own}" for folder in managed_brokers.data_folders)
 
 
 def _has_its_ports(old: Workload, spec: BrokerSpec) -> bool:
@@ -132,32 +132,32 @@ def _has_its_ports(old: Workload, spec: BrokerSpec) -> bool:
     return not {spec.port, spec.controller_port} & {*ports_taken(old)}
 
 
-def _metrics_port(draft: Draft, node: str, wanted: int, old: Workload | None) -> set[int]:
+def _metrics_port(draft: Draft, node: str, port: int, old: Workload | None) -> set[int]:
     """Returns the port of a broker's metrics, if it has one. Raises NoPort if that port is taken by now."""
-    if wanted and (old is None or wanted not in old.ports):
-        draft.ports(node, range(wanted, wanted + 1))
-    return {wanted} - {0}
+    if port and (old is None or port not in old.ports):
+        draft.ports(node, range(port, port + 1))
+    return {port} - {0}
 
 
-def _change(draft: Draft, cluster: BrokerCluster, wanted: Mapping[str, tuple[str, BrokerSpec]]) -> str:
+def _change(draft: Draft, cluster: BrokerCluster, expected: Mapping[str, tuple[str, BrokerSpec]]) -> str:
     """Makes the changes that are allowed now; returns the reason why the rest waits, for people."""
     brokers = kept_brokers.brokers_of(draft.snapshot, cluster)
     left = []
-    for name, (node, spec) in sorted(wanted.items(), key=lambda one: one[1][1].broker_id):
+    for name, (node, spec) in sorted(expected.items(), key=lambda entry: entry[1][1].broker_id):
         old = draft.workloads.get(name)
         if old is not None and (old.spec, old.goal) == (spec, Goal.RUNNING):
             continue
         if old is not None and len(brokers) > 1 and old.goal is Goal.RUNNING and old.is_in(ProcessState.RUNNING):
             left.append(name)
         else:
-            draft.want(name, node, Goal.RUNNING, spec, why=_why(old, spec))
+            draft.want(name, node, Goal.RUNNING, spec, reason=_why(old, spec))
     if not left:
         return ""
-    if not any(_hindrances(draft, cluster, wanted)):
+    if not any(_hindrances(draft, cluster, expected)):
         first = left.pop(0)
-        spec = wanted[first][1]
-        draft.want(first, wanted[first][0], Goal.RUNNING, spec, why=_why(draft.workloads[first], spec))
-    return f"a change of {left[0]} waits: {next(_hindrances(draft, cluster, wanted))}" if left else ""
+        spec = expected[first][1]
+        draft.want(first, expected[first][0], Goal.RUNNING, spec, reason=_why(draft.workloads[first], spec))
+    return f"a change of {left[0]} waits: {next(_hindrances(draft, cluster, expected))}" if left else ""
 
 
 def _hindrances(draft: Draft, cluster: BrokerCluster, names: Iterable[str]) -> Iterator[str]:
@@ -181,15 +181,15 @@ def _why(old: Workload | None, new: BrokerSpec) -> str:
     if taken := ports_taken(old):
         return f"port {taken[0]} of its node is taken"
     keys = sorted(k for k in {*had.properties, *new.properties} if had.properties.get(k) != new.properties.get(k))
-    found = [f"properties changed: {', '.join(keys)}"] if keys else []
+    reasons = [f"properties changed: {', '.join(keys)}"] if keys else []
     if (had.host, had.port, had.controller_port) != (new.host, new.port, new.controller_port):
-        found.append("its address changed")
+        reasons.append("its address changed")
     if (had.voters, had.replicas) != (new.voters, new.replicas):
-        found.append("its cluster has other brokers")
+        reasons.append("its cluster has other brokers")
     if had.metrics_port != new.metrics_port:
-        found.append("the port of its metrics changed")
+        reasons.append("the port of its metrics changed")
     if had.heap_mb != new.heap_mb:
-        found.append("its heap changed")
+        reasons.append("its heap changed")
     if names := sorted({name for name, _ in {*had.routes.items()} ^ {*new.routes.items()}}):
-        found.append(f"routes changed: {', '.join(names)}")
-    return "; ".join(found)
+        reasons.append(f"routes changed: {', '.join(names)}")
+    return "; ".join(reasons)

@@ -34,5 +34,5 @@ def change_of(old: Workload | None, new: Workload | None, reasons: Mapping[str, 
 
 
 def _made(action: PlanAction, workload: Workload, reasons: Mapping[str, str], from_node: str = "") -> PlanChange:
-    why = reasons.get(workload.name) or _WHY[action]
-    return PlanChange(workload.name, action, workload.node, workload.generation, why, from_node)
+    reason = reasons.get(workload.name) or _WHY[action]
+    return PlanChange(workload.name, action, workload.node, workload.generation, reason, from_node)

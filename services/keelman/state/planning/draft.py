@@ -84,16 +84,17 @@ class Draft:
         limits: ResourceLimits = NO_LIMITS,
         force: bool = False,
         trial: Trial = NO_TRIAL,
-        why: str = "",
+        reason: str = "",
     ) -> None:
         """Plans a workload; any change for its agent is a new generation."""
         old = self.workloads.get(name)
         if old is None:
-            self._put(Workload(name, node, 1, goal, spec, limits=limits, force=force, trial=trial), why)
+            self._put(Workload(name, node, 1, goal, spec, limits=limits, force=force, trial=trial), reason)
         elif old.node != node:
             generation = old.generation + 1
             self._put(
-                Workload(name, node, generation, goal, spec, uid=old.uid, limits=limits, force=force, trial=trial), why
+                Workload(name, node, generation, goal, spec, uid=old.uid, limits=limits, force=force, trial=trial),
+                reason,
             )
         elif (old.goal, old.spec, old.limits, old.force) != (goal, spec, limits, force):
             tried = tuple(dict.fromkeys((*old.tried_ports, *ports_taken(old)))) if old.spec != spec else old.tried_ports
@@ -102,7 +103,7 @@ class Draft:
                     old, goal=goal, spec=spec, generation=old.generation + 1, tried_ports=tried, limits=limits,
                     force=force, trial=trial,
                 ),
-                why,
+                reason,
             )  # fmt: skip
         elif old.trial != trial:
             self.keep(dataclasses.replace(old, trial=trial))
@@ -112,52 +113,52 @@ class Draft:
         if self.workloads.get(workload.name) != workload:
             self.made.put(workload)
 
-    def set_goal(self, workload: Workload, goal: Goal, *, force: bool = False, why: str = "") -> None:
+    def set_goal(self, workload: Workload, goal: Goal, *, force: bool = False, reason: str = "") -> None:
         """Plans a workload with another goal."""
         self.want(
             workload.name, workload.node, goal, workload.spec, limits=workload.limits, force=force,
-            trial=workload.trial, why=why,
+            trial=workload.trial, reason=reason,
         )  # fmt: skip
 
-    def remove(self, workload: Workload, *, force: bool = False, why: str = "") -> None:
+    def remove(self, workload: Workload, *, force: bool = False, reason: str = "") -> None:
         """Plans the removal of a workload by its node; forgets it when that is done, or if the node is offline."""
         stranded = self.snapshot.is_offline(workload.node) and workload.kind is not WorkloadKind.BROKER
         if stranded or (workload.goal is Goal.REMOVED and workload.is_in(ProcessState.REMOVED)):
             self.forget(workload, f"node {workload.node} is offline" if stranded else "it has ended")
         else:
-            self.set_goal(workload, Goal.REMOVED, force=force or workload.force, why=why)
+            self.set_goal(workload, Goal.REMOVED, force=force or workload.force, reason=reason)
 
-    def forget(self, workload: Workload, why: str) -> None:
+    def forget(self, workload: Workload, reason: str) -> None:
         """Forgets a workload."""
-        self.reasons[workload.name] = why
+        self.reasons[workload.name] = reason
         self.made.drop(WORKLOAD, workload.name)
         self.freed = True
         self.places.changed(workload.node)
 
-    def _put(self, workload: Workload, why: str) -> None:
+    def _put(self, workload: Workload, reason: str) -> None:
         old = self.workloads.get(workload.name)
-        if why:
-            self.reasons[workload.name] = why
+        if reason:
+            self.reasons[workload.name] = reason
         self.made.put(workload)
         self.places.changed(workload.node)
         if old is not None and old.node != workload.node:
             self.freed = True
             self.places.changed(old.node)
 
-    def ports(self, node: str, wanted: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
+    def ports(self, node: str, allowed: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
         """Returns the lowest free ports of the range on the node's host, which other nodes may share. Raises NoPort.
 
         Ports in the spec of a cluster count as taken, except in a range of one port: that port comes from a spec.
         """
         free: list[int] = []
-        named = len(wanted) == 1
-        for port in wanted:
+        named = len(allowed) == 1
+        for port in allowed:
             if len(free) == count:
                 break
             if port not in tried and (named or not self.made.naming(port)) and not self.made.port_holders(node, port):
                 free.append(port)
         if len(free) < count:
-            raise NoPort(f"no free port is left in {wanted[0]}-{wanted[-1]} on node {node}")
+            raise NoPort(f"no free port is left in {allowed[0]}-{allowed[-1]} on node {node}")
         return free
 
     def workers_of(self, cluster: str) -> list[Workload]:

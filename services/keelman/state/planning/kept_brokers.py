@@ -28,13 +28,13 @@ def held_nodes(snapshot: Snapshot, cluster: BrokerCluster) -> dict[str, str]:
         return {}
     had = {w.node for w in snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)}
     new = [snapshot.nodes[name] for name in cluster.spec.nodes if name not in had and name in snapshot.nodes]
-    found = {}
+    reasons = {}
     for node in new:
         if node.spec.draining or node.spec.cordoned:
-            found[node.name] = f"which is {'drained' if node.spec.draining else 'cordoned'}"
+            reasons[node.name] = f"which is {'drained' if node.spec.draining else 'cordoned'}"
         elif cluster.spec.tls in WITH_TLS and node.host and not node.broker_tls:
-            found[node.name] = "whose agent is of a version that starts brokers without TLS: upgrade it"
-    return {name: f"waits for node {name}, {why}" for name, why in found.items()}
+            reasons[node.name] = "whose agent is of a version that starts brokers without TLS: upgrade it"
+    return {name: f"waits for node {name}, {reason}" for name, reason in reasons.items()}
 
 
 def nodes_with_brokers(snapshot: Snapshot, cluster: BrokerCluster) -> list[str]:
@@ -48,9 +48,9 @@ def nodes_with_brokers(snapshot: Snapshot, cluster: BrokerCluster) -> list[str]:
     return nodes if begun or len(nodes) >= controllers_of(cluster.spec) else []
 
 
-def controllers_of(wanted: ManagedBrokers) -> int:
+def controllers_of(managed_brokers: ManagedBrokers) -> int:
     """Returns the number of controllers of a new cluster."""
-    return wanted.controllers or (QUORUM if len(wanted.nodes) >= QUORUM else 1)
+    return managed_brokers.controllers or (QUORUM if len(managed_brokers.nodes) >= QUORUM else 1)
 
 
 def running_mark(cluster: BrokerCluster, brokers: Sequence[Workload]) -> str:

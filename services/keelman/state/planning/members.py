@@ -20,8 +20,8 @@ def leavers(draft: Draft, cluster: WorkerCluster, workers: Sequence[Workload]) -
     """Returns the workers beyond the wanted number, by name, each with the reason."""
     if cluster.spec.nodes:
         return _misplaced(cluster, workers)
-    why = why_so_many(cluster)
-    staying, found = list(workers), {}
+    reason = why_so_many(cluster)
+    staying, reasons = list(workers), {}
     while len(staying) > cluster.wanted_workers:
         on = Counter(w.node for w in staying)
         worst = max(
@@ -32,42 +32,42 @@ def leavers(draft: Draft, cluster: WorkerCluster, workers: Sequence[Workload]) -
             ),
         )  # fmt: skip
         staying.remove(worst)
-        found[worst.name] = why
-    return found
+        reasons[worst.name] = reason
+    return reasons
 
 
 def why_so_many(cluster: WorkerCluster) -> str:
     """Returns the reason for the cluster's number of workers, for people."""
     if cluster.spec.autoscale is None:
         return f"count is {cluster.spec.count}"
-    return f"scaled to {cluster.wanted_workers}" + (f": {why}" if (why := cluster.scaling.reason) else "")
+    return f"scaled to {cluster.wanted_workers}" + (f": {reason}" if (reason := cluster.scaling.reason) else "")
 
 
 def _misplaced(cluster: WorkerCluster, workers: Sequence[Workload]) -> dict[str, str]:
     """Returns the workers that leave, with reasons. The best on each of the cluster's nodes stays: by its goal to run,
     then by running, then by the lowest number."""
     best: dict[str, Workload] = {}
-    found = {}
+    reasons = {}
     for worker in sorted(
         workers, key=lambda w: (w.goal is not Goal.RUNNING, not w.is_in(ProcessState.RUNNING), w.number)
     ):
         if worker.node not in cluster.spec.nodes:
-            found[worker.name] = f"node {worker.node} is not among spec.nodes"
+            reasons[worker.name] = f"node {worker.node} is not among spec.nodes"
         elif worker.node in best:
-            found[worker.name] = f"node {worker.node} has one worker of it"
+            reasons[worker.name] = f"node {worker.node} has one worker of it"
         else:
             best[worker.node] = worker
-    return found
+    return reasons
 
 
 def why_leave(draft: Draft, cluster: WorkerCluster, node: str) -> str:
     """Returns the reason why a movable worker has to leave a node, for people; empty when it may stay."""
     if draft.snapshot.is_offline(node):
         return f"node {node} is offline"
-    found = draft.node(node)
-    if found.spec.draining:
+    present = draft.node(node)
+    if present.spec.draining:
         return f"node {node} is drained"
-    if not has_labels(found, cluster.spec.node_selector):
+    if not has_labels(present, cluster.spec.node_selector):
         return f"node {node} has not the labels {selector_words(cluster)}"
     return ""
 
@@ -107,10 +107,10 @@ def _unwanted_at(draft: Draft, cluster: WorkerCluster, node: str) -> int:
     suitable."""
     if draft.snapshot.is_offline(node):
         return 3
-    found = draft.node(node)
-    if found.spec.draining:
+    present = draft.node(node)
+    if present.spec.draining:
         return 2
-    return int(found.spec.cordoned or not has_labels(found, cluster.spec.node_selector))
+    return int(present.spec.cordoned or not has_labels(present, cluster.spec.node_selector))
 
 
 def _share(draft: Draft, node: str) -> float:

@@ -30,8 +30,8 @@ def own_figures(node: Node) -> NodeFigures | None:
 class Places:
     """The nodes that take new workloads, the least loaded first; kept in order as workloads come and go."""
 
-    def __init__(self, made: Snapshot, figures: Figures = own_figures) -> None:
-        self._made = made
+    def __init__(self, snapshot: Snapshot, figures: Figures = own_figures) -> None:
+        self._made = snapshot
         self._figures = figures
         self._keys: dict[str, _Key] = {}
         self._order: list[_Key] | None = None
@@ -47,15 +47,15 @@ class Places:
     def choose(self, cluster: WorkerCluster, own: Mapping[str, int], *, apart_from: Container[str] = ()) -> str | None:
         """Returns the best node for one more worker of the cluster; None when there is none. `own`: the number of its
         workers on each node."""
-        best, found = (True, 1 << 30), None
+        best, best_name = (True, 1 << 30), None
         for *_, name in self._ordered():
             rank = (not self._fits(name, cluster.spec.limits), own.get(name, 0))
             if rank >= best or name in apart_from or not self._suits(name, cluster.spec):
                 continue
-            best, found = rank, name
+            best, best_name = rank, name
             if best == (False, 0):
                 break
-        return found
+        return best_name
 
     def none_has(self, selector: Mapping[str, str]) -> bool:
         """Returns True when no node that takes new workloads has these labels."""
@@ -109,6 +109,6 @@ def has_labels(node: Node, selector: Mapping[str, str]) -> bool:
     return all(node.spec.labels.get(key) == value for key, value in selector.items())
 
 
-def port_owners(made: Snapshot, node: str, port: int) -> list[str]:
+def port_owners(snapshot: Snapshot, node: str, port: int) -> list[str]:
     """Returns the workloads that have or reserve a port on the node's host, by name."""
-    return sorted(name for name in made.port_holders(node, port) if port in made.workloads[name].ports)
+    return sorted(name for name in snapshot.port_holders(node, port) if port in snapshot.workloads[name].ports)

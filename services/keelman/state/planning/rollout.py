@@ -52,8 +52,8 @@ def next_of(
     if not standing(workers, {*outdated, *blocked}, snapshot).may_go_on:
         return None
     online = [w for w in workers if snapshot.nodes[w.node].state is NodeState.ONLINE]
-    found = [w for w in online if w.name in outdated and w.name not in blocked]
-    return min(found, key=lambda w: (w.is_in(ProcessState.RUNNING), w.number), default=None)
+    candidates = [w for w in online if w.name in outdated and w.name not in blocked]
+    return min(candidates, key=lambda w: (w.is_in(ProcessState.RUNNING), w.number), default=None)
 
 
 def updated(cluster: WorkerCluster, spec: WorkerClusterSpec) -> WorkerCluster:
@@ -83,10 +83,10 @@ def to_go_back(cluster: WorkerCluster, workers: Sequence[Workload]) -> WentBack 
     history, generation = cluster.plugin_history, cluster.process_generation
     if cluster.went_back is not None or history.former in (None, cluster.spec.plugin_set):
         return None
-    given = [w for w in workers if w.goal is Goal.RUNNING and w.trial.cluster_generation == generation]
-    if any(w.is_in(ProcessState.RUNNING) for w in given):
+    newest = [w for w in workers if w.goal is Goal.RUNNING and w.trial.cluster_generation == generation]
+    if any(w.is_in(ProcessState.RUNNING) for w in newest):
         return None
-    for worker in given:
+    for worker in newest:
         status = worker.current
         if status is not None and status.state is ProcessState.FAILED and status.reason in PLUGIN_PROBLEMS:
             return WentBack(generation, _name(worker), status.message or status.reason)

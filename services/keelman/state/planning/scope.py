@@ -41,58 +41,58 @@ def scope_of(
     changes: Iterable[tuple[Resource | None, Resource | None]], snapshot: Snapshot, events_broker_cluster: str
 ) -> Scope:
     """Returns the scope that changes from old to new resources may affect, in the snapshot after them."""
-    found = Scope()
+    scope = Scope()
     for old, new in changes:
-        for one in (old, new):
-            match one:
+        for state in (old, new):
+            match state:
                 case Node():
-                    found.nodes.add(one.name)
+                    scope.nodes.add(state.name)
                 case Workload():
-                    _of_workload(found, one)
+                    _of_workload(scope, state)
                 case BrokerCluster():
-                    found.broker_clusters.add(one.name)
+                    scope.broker_clusters.add(state.name)
                 case WorkerCluster():
-                    found.worker_clusters.add(one.name)
-                    found.broker_clusters.add(one.spec.broker_cluster)  # it may await its last user's end
+                    scope.worker_clusters.add(state.name)
+                    scope.broker_clusters.add(state.spec.broker_cluster)  # it may await its last user's end
         for brokers in _whose_brokers(old, new, snapshot):
-            found.broker_clusters.add(brokers)
-            found.worker_clusters |= {c.name for c in snapshot.users_of(brokers)}
-            found.everything |= brokers == events_broker_cluster
-    if found.everything:
+            scope.broker_clusters.add(brokers)
+            scope.worker_clusters |= {c.name for c in snapshot.users_of(brokers)}
+            scope.everything |= brokers == events_broker_cluster
+    if scope.everything:
         return everything(snapshot)
-    for cluster in found.worker_clusters:
-        found.nodes |= {w.node for w in snapshot.workloads_in(WorkloadKind.WORKER, cluster)}
-    for node in found.nodes:
+    for cluster in scope.worker_clusters:
+        scope.nodes |= {w.node for w in snapshot.workloads_in(WorkloadKind.WORKER, cluster)}
+    for node in scope.nodes:
         for workload in snapshot.workloads_on(node):
-            _of_workload(found, workload)
-    found.broker_clusters |= snapshot.waiting(BROKER_CLUSTER)
-    found.worker_clusters |= snapshot.waiting(WORKER_CLUSTER)
-    found.broker_clusters &= snapshot.broker_clusters.keys()
-    found.worker_clusters &= snapshot.worker_clusters.keys()
-    return found
+            _of_workload(scope, workload)
+    scope.broker_clusters |= snapshot.waiting(BROKER_CLUSTER)
+    scope.worker_clusters |= snapshot.waiting(WORKER_CLUSTER)
+    scope.broker_clusters &= snapshot.broker_clusters.keys()
+    scope.worker_clusters &= snapshot.worker_clusters.keys()
+    return scope
 
 
-def _of_workload(found: Scope, workload: Workload) -> None:
+def _of_workload(scope: Scope, workload: Workload) -> None:
     match workload.kind:
         case WorkloadKind.BROKER:
-            found.broker_clusters.add(workload.cluster)
+            scope.broker_clusters.add(workload.cluster)
         case WorkloadKind.WORKER:
-            found.worker_clusters.add(workload.cluster)
-            found.nodes.add(workload.node)
+            scope.worker_clusters.add(workload.cluster)
+            scope.nodes.add(workload.node)
         case WorkloadKind.SPARK:
-            found.nodes.add(workload.node)
+            scope.nodes.add(workload.node)
 
 
 def _whose_brokers(old: Resource | None, new: Resource | None, snapshot: Snapshot) -> Iterable[str]:
     """Returns the broker clusters whose change concerns their users."""
-    one = new if old is None else old
-    if isinstance(one, BrokerCluster):
+    subject = new if old is None else old
+    if isinstance(subject, BrokerCluster):
         seen = [(c.spec, c.goal) if isinstance(c, BrokerCluster) else None for c in (old, new)]
-        return [one.name] if seen[0] != seen[1] else []
-    if isinstance(one, Workload) and one.kind is WorkloadKind.BROKER:
+        return [subject.name] if seen[0] != seen[1] else []
+    if isinstance(subject, Workload) and subject.kind is WorkloadKind.BROKER:
         addresses = [w.address if isinstance(w, Workload) else None for w in (old, new)]
-        return [one.cluster] if addresses[0] != addresses[1] else []
-    if isinstance(one, Node):
+        return [subject.cluster] if addresses[0] != addresses[1] else []
+    if isinstance(subject, Node):
         closed = [(n.spec.cordoned, n.spec.draining) if isinstance(n, Node) else None for n in (old, new)]
-        return snapshot.pinned_to(BROKER_CLUSTER, one.name) if closed[0] != closed[1] else []
+        return snapshot.pinned_to(BROKER_CLUSTER, subject.name) if closed[0] != closed[1] else []
     return []

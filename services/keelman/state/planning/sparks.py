@@ -19,7 +19,7 @@ def spark_on(draft: Draft, node: str) -> Workload:
         reports = still_good(old.spec.reports_bootstrap_servers, reports)
     properties = dict(draft.client_properties_of(draft.limits.events_broker_cluster))
     spec = SparkSpec(draft.node(node).host, _port(draft, node, old), draft.limits.spark_master, reports, properties)
-    draft.want(name, node, Goal.RUNNING, spec, why=_why(old, spec))
+    draft.want(name, node, Goal.RUNNING, spec, reason=_why(old, spec))
     draft.sparks[node] = draft.workloads[name]
     return draft.sparks[node]
 
@@ -31,11 +31,11 @@ def still_good(old: str, new: str) -> str:
 
 def _port(draft: Draft, node: str, old: Workload | None) -> int:
     """Returns the present port, or the next free one. Raises NoPort."""
-    wanted = draft.limits.spark_ports
+    range_of_ports = draft.limits.spark_ports
     if old is None:
-        return draft.ports(node, wanted)[0]
+        return draft.ports(node, range_of_ports)[0]
     if taken := ports_taken(old):
-        return draft.ports(node, wanted, tried=(*old.tried_ports, *taken))[0]
+        return draft.ports(node, range_of_ports, tried=(*old.tried_ports, *taken))[0]
     return old.spec.port
 
 
@@ -50,9 +50,9 @@ def plan_sparks(draft: Draft, nodes: Collection[str], lingers: Callable[[str], b
         if is_used(workloads) or (spark.goal is Goal.RUNNING and _may_linger(draft, node) and lingers(node)):
             continue
         if any(map(needs_spark, workloads)):
-            draft.set_goal(spark, Goal.STOPPED, why="no worker of its node runs")
+            draft.set_goal(spark, Goal.STOPPED, reason="no worker of its node runs")
         else:
-            draft.remove(spark, why="its node has no worker")
+            draft.remove(spark, reason="its node has no worker")
 
 
 def is_used(workloads: Iterable[Workload]) -> bool:

@@ -35,10 +35,10 @@ class WorkerSpecs:
     @property
     def reason(self) -> str:
         """The changes, for people."""
-        found = list(differences(self.until_then, self.spec))
+        reasons = list(differences(self.until_then, self.spec))
         if self.limits != self.limits_until_then:
-            found.append("its limits changed")
-        return "; ".join(found)
+            reasons.append("its limits changed")
+        return "; ".join(reasons)
 
 
 class SpecMaker:
@@ -62,18 +62,18 @@ class SpecMaker:
     def _files(self, refs: tuple[PluginRef, ...]) -> tuple[PluginFile, ...]:
         """Returns the files of plugins. A plugin that no longer exists gets size 0: its agent will report it
         missing."""
-        found = []
+        files = []
         for ref in refs:
             plugin = self._draft.snapshot.plugins.get(ref.key)
             size, name = (0, "") if plugin is None else (plugin.size_bytes, plugin.file_name)
-            found.append(PluginFile(ref.name, ref.version, ref.sha256, size, name))
-        return tuple(found)
+            files.append(PluginFile(ref.name, ref.version, ref.sha256, size, name))
+        return tuple(files)
 
     def wanted(self, old: Workload | None, name: str, node: str) -> WorkerSpecs:
         """Returns the specs of the worker of that name on a node; `old` is its present workload. Raises NoPort."""
-        given, host = self._cluster.spec, self._draft.node(node).host
+        spec_now, host = self._cluster.spec, self._draft.node(node).host
         port = self._port(old, name, node)
-        java = given.engine is WorkerEngine.KAFKA_CONNECT
+        java = spec_now.engine is WorkerEngine.KAFKA_CONNECT
         spark = "" if java else spark_on(self._draft, node).address
         had = old.spec if old is not None and isinstance(old.spec, WorkerSpec) else None
         properties, reports = dict(self._properties), self._reports
@@ -81,36 +81,36 @@ class SpecMaker:
             properties |= self._kept(had)
             reports = still_good(had.reports_bootstrap_servers, reports)
         properties |= listeners(
-            host, port, admin_port=given.admin_port, metrics_port=given.metrics_port, https=given.https
+            host, port, admin_port=spec_now.admin_port, metrics_port=spec_now.metrics_port, https=spec_now.https
         )
         spec = WorkerSpec(
             self._cluster.name, host, port, dict(sorted(properties.items())), spark, reports,
             self._reports_client,
-            metrics_port=given.metrics_port, admin_port=given.admin_port, reserved_ports=given.reserved_ports,
-            https=given.https, restart=self._cluster.restart,
+            metrics_port=spec_now.metrics_port, admin_port=spec_now.admin_port, reserved_ports=spec_now.reserved_ports,
+            https=spec_now.https, restart=self._cluster.restart,
             plugins=self._plugins, libraries=self._libraries,
-            kafka_connect=java, routes=dict(given.routes), log_targets=self._log_targets,
+            kafka_connect=java, routes=dict(spec_now.routes), log_targets=self._log_targets,
         )  # fmt: skip
         if old is None or had is None:
-            return WorkerSpecs(spec, given.limits, spec, given.limits)
-        if old.node == node and given.port not in (0, had.port):
+            return WorkerSpecs(spec, spec_now.limits, spec, spec_now.limits)
+        if old.node == node and spec_now.port not in (0, had.port):
             port = had.port  # it does not have the fixed one yet
-        kept = dict(had.properties) | listeners(
+        merged = dict(had.properties) | listeners(
             host, port, admin_port=had.admin_port, metrics_port=had.metrics_port, https=had.https
         )
         until_then = dataclasses.replace(
-            had, host=host, port=port, properties=dict(sorted(kept.items())), spark_address=spark,
-            reserved_ports=given.reserved_ports, log_targets=self._log_targets,
+            had, host=host, port=port, properties=dict(sorted(merged.items())), spark_address=spark,
+            reserved_ports=spec_now.reserved_ports, log_targets=self._log_targets,
         )  # fmt: skip
-        return WorkerSpecs(spec, given.limits, until_then, old.limits)
+        return WorkerSpecs(spec, spec_now.limits, until_then, old.limits)
 
     def _kept(self, had: WorkerSpec) -> dict[str, str]:
         """Returns properties that stay when brokers change: their addresses while all of them are still good, and the
         replication factors of topics, which exist by now."""
-        given = self._cluster.spec.properties
-        kept = {k: had.properties[k] for k in REPLICATION if k in had.properties and k not in given}
-        kept[BOOTSTRAP] = still_good(had.properties.get(BOOTSTRAP, ""), self._properties[BOOTSTRAP])
-        return kept
+        properties = self._cluster.spec.properties
+        replicas = {k: had.properties[k] for k in REPLICATION if k in had.properties and k not in properties}
+        replicas[BOOTSTRAP] = still_good(had.properties.get(BOOTSTRAP, ""), self._properties[BOOTSTRAP])
+        return replicas
 
     def check_ports(self, old: Workload | None, name: str, node: str) -> None:
         """Raises NoPort when a port that the cluster's spec names is taken on a node's host."""
@@ -123,13 +123,13 @@ class SpecMaker:
     def _port(self, old: Workload | None, name: str, node: str) -> int:
         """Returns the fixed port; else the worker's port on this node, or the next free one. Raises NoPort."""
         self.check_ports(old, name, node)
-        draft, fixed, wanted = self._draft, self._cluster.spec.port, self._draft.limits.worker_ports
+        draft, fixed, range_of_ports = self._draft, self._cluster.spec.port, self._draft.limits.worker_ports
         if fixed:
             return fixed
         if old is None or old.node != node:
-            return draft.ports(node, wanted)[0]
+            return draft.ports(node, range_of_ports)[0]
         if old.spec.port in ports_taken(old):
-            return draft.ports(node, wanted, tried=(*old.tried_ports, *ports_taken(old)))[0]
+            return draft.ports(node, range_of_ports, tried=(*old.tried_ports, *ports_taken(old)))[0]
         return old.spec.port
 
 

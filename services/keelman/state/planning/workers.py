@@ -46,7 +46,7 @@ class _ClusterPlan:
 
     def delete(self) -> None:
         for worker in self.draft.workers_of(self.cluster.name):
-            self.draft.remove(worker, force=self.cluster.force, why="its cluster is deleted")
+            self.draft.remove(worker, force=self.cluster.force, reason="its cluster is deleted")
 
     def stop(self) -> None:
         """Stops the workers. They keep their places; movable ones are forgotten on nodes that they have to leave."""
@@ -58,10 +58,10 @@ class _ClusterPlan:
             if offline and force:
                 self.draft.forget(worker, f"node {worker.node} is offline, and its cluster was stopped by force")
             elif leaves and not offline and worker.is_in(ProcessState.STOPPED):
-                self.draft.remove(worker, why=leaves)
+                self.draft.remove(worker, reason=leaves)
             else:
-                why = "its cluster was stopped by force" if force else "its cluster was stopped"
-                self.draft.set_goal(worker, Goal.STOPPED, force=force, why=why)
+                reason = "its cluster was stopped by force" if force else "its cluster was stopped"
+                self.draft.set_goal(worker, Goal.STOPPED, force=force, reason=reason)
 
     def run(self) -> None:
         """Lets workers leave, move, come and change, in this order."""
@@ -76,13 +76,13 @@ class _ClusterPlan:
             self.cluster = replace(self.cluster, plugin_history=history)
             self.draft.went_back[self.cluster.name] = back
         self.specs = SpecMaker(self.draft, self.cluster, bootstrap, count)
-        wanted = self._all_wanted()
-        halted = self._halted(wanted)
+        specs_of_workers = self._all_wanted()
+        halted = self._halted(specs_of_workers)
         if not self.cluster.spec.nodes:
             while self._move(halted=halted):
-                wanted = self._all_wanted()
+                specs_of_workers = self._all_wanted()
         self._place()
-        self._change(wanted, halted=halted)
+        self._change(specs_of_workers, halted=halted)
         self._note_stayers()
         self._note_taken_ports()
 
@@ -99,18 +99,18 @@ class _ClusterPlan:
         going = leavers(self.draft, self.cluster, staying)
         for worker in staying:
             if worker.name in going:
-                self.draft.remove(worker, force=force, why=going[worker.name])
+                self.draft.remove(worker, force=force, reason=going[worker.name])
 
     def _all_wanted(self) -> dict[str, WorkerSpecs]:
         """Returns the wanted specs of the workers in their places, except those, with a note, whose ports are taken."""
-        found = {}
+        specs_of_workers = {}
         self.blocked.clear()
         for worker in self._staying():
             try:
-                found[worker.name] = self.specs.wanted(worker, worker.name, worker.node)
+                specs_of_workers[worker.name] = self.specs.wanted(worker, worker.name, worker.node)
             except NoPort as problem:
                 self._block(worker, problem)
-        return found
+        return specs_of_workers
 
     def _block(self, worker: Workload, problem: NoPort) -> None:
         self.blocked.add(worker.name)
@@ -125,31 +125,31 @@ class _ClusterPlan:
             return False
         return True
 
-    def _halted(self, wanted: Mapping[str, WorkerSpecs]) -> bool:
+    def _halted(self, worker_specs: Mapping[str, WorkerSpecs]) -> bool:
         """Returns True when a worker failed with a change that others do not have yet."""
         running = [w for w in self._staying() if w.goal is Goal.RUNNING]
-        outdated = {w.name for w in running if w.name in wanted and wanted[w.name].is_change} | self.blocked
+        outdated = {w.name for w in running if w.name in worker_specs and worker_specs[w.name].is_change} | self.blocked
         return bool(outdated) and standing(running, outdated, self.draft.snapshot).failed is not None
 
     def _move(self, *, halted: bool) -> bool:
         """Moves one worker to a node where it may be; returns False when none moves now. Workers leave offline nodes at
         once, others one by one: all others of the cluster run before the next one moves."""
         for worker in self._staying():
-            why = why_leave(self.draft, self.cluster, worker.node)
-            if not why or self._missing(worker):
+            reason = why_leave(self.draft, self.cluster, worker.node)
+            if not reason or self._missing(worker):
                 continue
             node = self._choose(apart_from={worker.node})
             if node is None:
                 continue
             try:
-                found = self.specs.wanted(worker, worker.name, node)
+                specs = self.specs.wanted(worker, worker.name, node)
             except NoPort:
                 continue
-            spec, limits, trial = found.spec, found.limits, trial_of(self.cluster)
-            if halted and found.is_change:
-                spec, limits = found.until_then, found.limits_until_then
+            spec, limits, trial = specs.spec, specs.limits, trial_of(self.cluster)
+            if halted and specs.is_change:
+                spec, limits = specs.until_then, specs.limits_until_then
                 trial = replace(trial, cluster_generation=worker.trial.cluster_generation)
-            self.draft.want(worker.name, node, Goal.RUNNING, spec, limits=limits, trial=trial, why=why)
+            self.draft.want(worker.name, node, Goal.RUNNING, spec, limits=limits, trial=trial, reason=reason)
             return True
         return False
 
@@ -168,12 +168,14 @@ class _ClusterPlan:
             return
         staying: dict[tuple[str, str], list[str]] = {}
         for worker in self._staying():
-            if why := why_leave(self.draft, self.cluster, worker.node):
-                staying.setdefault((self._missing(worker), why), []).append(worker.name)
-        for (missing, why), names in staying.items():
+            if reason := why_leave(self.draft, self.cluster, worker.node):
+                staying.setdefault((self._missing(worker), reason), []).append(worker.name)
+        for (missing, reason), names in staying.items():
             more = f" and {len(names) - MAX_LISTED} more" if len(names) > MAX_LISTED else ""
             who = ", ".join(names[:MAX_LISTED]) + more
-            self.notes.append(f"{who} waits for {missing} to run: {why}" if missing else f"{why}: no other takes {who}")
+            self.notes.append(
+                f"{who} waits for {missing} to run: {reason}" if missing else f"{reason}: no other takes {who}"
+            )
 
     def _place(self) -> None:
         """Places new workers if the cluster has too few."""
@@ -192,7 +194,7 @@ class _ClusterPlan:
                 self.notes.append(problem)
                 return
 
-    def _place_anywhere(self, names: Iterator[str], why: str) -> str:
+    def _place_anywhere(self, names: Iterator[str], reason: str) -> str:
         """Places one more worker; else returns the reason why it cannot."""
         full: set[str] = set()
         problem = ""
@@ -200,55 +202,56 @@ class _ClusterPlan:
             node = self._choose(apart_from=full)
             if node is None:
                 return problem or self._no_place()
-            problem = self._new(names, node, why)
+            problem = self._new(names, node, reason)
             if not problem:
                 return ""
             full.add(node)
         return problem
 
-    def _new(self, names: Iterator[str], node: str, why: str) -> str:
+    def _new(self, names: Iterator[str], node: str, reason: str) -> str:
         """Places a new worker on a node; else returns the reason why it cannot."""
         name = next(names)
         try:
-            found = self.specs.wanted(None, name, node)
+            specs = self.specs.wanted(None, name, node)
         except NoPort as problem:
             return str(problem)
         trial = trial_of(self.cluster)
-        self.draft.want(name, node, Goal.RUNNING, found.spec, limits=found.limits, trial=trial, why=why)
+        self.draft.want(name, node, Goal.RUNNING, specs.spec, limits=specs.limits, trial=trial, reason=reason)
         return ""
 
-    def _change(self, wanted: Mapping[str, WorkerSpecs], *, halted: bool) -> None:
+    def _change(self, worker_specs: Mapping[str, WorkerSpecs], *, halted: bool) -> None:
         """Gives the present spec to workers that start at once, and to running ones in their turn."""
         outdated = set()
         generation = self.cluster.process_generation
         for worker in self._staying():
-            found = wanted.get(worker.name)
-            if found is None or not self._still_free(worker):
+            specs = worker_specs.get(worker.name)
+            if specs is None or not self._still_free(worker):
                 continue
             if worker.goal is not Goal.RUNNING:
-                self._renew(worker, found, STARTED)
-            elif not found.is_change:
+                self._renew(worker, specs, STARTED)
+            elif not specs.is_change:
                 still_open = worker.trial.is_open and not worker.is_in(ProcessState.RUNNING)
                 trial = replace(worker.trial, cluster_generation=generation, is_open=still_open)
-                self._follow_place(worker, found.spec, found.limits, trial)
+                self._follow_place(worker, specs.spec, specs.limits, trial)
             elif worker.has_run or halted:
                 outdated.add(worker.name)
-                self._follow_place(worker, found.until_then, found.limits_until_then, worker.trial)
+                self._follow_place(worker, specs.until_then, specs.limits_until_then, worker.trial)
             else:
-                self._renew(worker, found, found.reason)
+                self._renew(worker, specs, specs.reason)
         running = [w for w in self._staying() if w.goal is Goal.RUNNING]
         while turn := next_of(running, outdated, self.blocked, self.draft.snapshot):
             if self._still_free(turn):
-                self._renew(turn, wanted[turn.name], wanted[turn.name].reason, is_open=True)
+                self._renew(turn, worker_specs[turn.name], worker_specs[turn.name].reason, is_open=True)
                 break
         for worker in running:
             if worker.name in outdated and worker.name not in self.blocked:
                 self._still_free(worker)
 
-    def _renew(self, worker: Workload, found: WorkerSpecs, why: str, *, is_open: bool = False) -> None:
+    def _renew(self, worker: Workload, worker_specs: WorkerSpecs, reason: str, *, is_open: bool = False) -> None:
         trial = trial_of(self.cluster, worker, is_open=is_open)
         self.draft.want(
-            worker.name, worker.node, Goal.RUNNING, found.spec, limits=found.limits, trial=trial, why=why
+            worker.name, worker.node, Goal.RUNNING, worker_specs.spec, limits=worker_specs.limits, trial=trial,
+            reason=reason,
         )  # fmt: skip
 
     def _follow_place(self, worker: Workload, spec: WorkerSpec, limits: ResourceLimits, trial: Trial) -> None:
@@ -258,11 +261,11 @@ class _ClusterPlan:
         if not isinstance(had, WorkerSpec):
             return
         taken = ports_taken(worker)
-        why = f"port {taken[0]} of its node is taken" if had.port in taken else "; ".join(differences(had, spec))
+        reason = f"port {taken[0]} of its node is taken" if had.port in taken else "; ".join(differences(had, spec))
         if (had.reserved_ports, had.log_targets) != (spec.reserved_ports, spec.log_targets):
             had = replace(had, reserved_ports=spec.reserved_ports, log_targets=spec.log_targets)
             self.draft.keep(replace(worker, spec=had, trial=trial))
-        self.draft.want(worker.name, worker.node, Goal.RUNNING, spec, limits=limits, trial=trial, why=why)
+        self.draft.want(worker.name, worker.node, Goal.RUNNING, spec, limits=limits, trial=trial, reason=reason)
 
     def _note_taken_ports(self) -> None:
         """Notes the ports of the spec that are taken by something else; chosen ones have been replaced by now."""

@@ -125,8 +125,8 @@ class S3Buckets:
 
         options: Any = {"version": source.version} if source.version else {}
         with self._answers(source):
-            found = await obstore.get_async(self.store(source.bucket), source.key, options=options)
-            async for piece in found.stream(min_chunk_size=CHUNK_BYTES):
+            answer = await obstore.get_async(self.store(source.bucket), source.key, options=options)
+            async for piece in answer.stream(min_chunk_size=CHUNK_BYTES):
                 view = memoryview(piece)
                 for begin in range(0, len(view), CHUNK_BYTES):
                     yield bytes(view[begin : begin + CHUNK_BYTES])
@@ -174,8 +174,8 @@ def _no_object(source: PluginSource, where: str) -> KeelmanError:
     return NotFound(f"no object {source} {where}", reason="OBJECT_NOT_FOUND")
 
 
-def _denied(source: PluginSource, why: str) -> KeelmanError:
-    return PermissionDenied(f"{source} may not be read: {why}", reason="OBJECT_DENIED")
+def _denied(source: PluginSource, reason: str) -> KeelmanError:
+    return PermissionDenied(f"{source} may not be read: {reason}", reason="OBJECT_DENIED")
 
 
 def _line(error: BaseException) -> str:

@@ -61,5 +61,5 @@ class DatabaseStorage:
     async def stored(self) -> Mapping[str, datetime]:
         """See PluginStorage."""
         async with self.database.read() as session:
-            found = select(PluginChunkRow.uid, sa.func.max(PluginChunkRow.time)).group_by(col(PluginChunkRow.uid))
-            return {uid: moment(time) for uid, time in (await session.exec(found)).all()}
+            query = select(PluginChunkRow.uid, sa.func.max(PluginChunkRow.time)).group_by(col(PluginChunkRow.uid))
+            return {uid: moment(time) for uid, time in (await session.exec(query)).all()}

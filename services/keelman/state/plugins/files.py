@@ -180,9 +180,9 @@ class PluginFiles:
             )
 
     def _of(self, plugin: Plugin) -> PluginStorage:
-        for one in (self.storage, *self.others.values()):
-            if one.kind == plugin.storage:
-                return one
+        for other in (self.storage, *self.others.values()):
+            if other.kind == plugin.storage:
+                return other
         raise errors.FailedPrecondition(
             f"the file of plugin {plugin.name} is in the {plugin.storage} storage, and state.plugin_storage is another "
             "one now: set that again, or delete the plugin and upload it",
@@ -199,12 +199,12 @@ class PluginFiles:
 
     async def _sweep(self, storage: PluginStorage) -> None:
         writing = set(self._writing)
-        found = await storage.stored()
+        stored = await storage.stored()
         await self.store.catch_up()
         named = {plugin.uid for plugin in self.store.snapshot.plugins.values()}
         oldest = self.store.database.clock() - timedelta(seconds=ORPHAN_SECONDS)
         nobodys = self.sole and not self._swept
-        for key, time in found.items():
+        for key, time in stored.items():
             if key not in named | writing | self._writing and (nobodys or time < oldest):
                 await storage.delete(key)
                 log.info("plugin_file_swept", key=key, storage=storage.kind)

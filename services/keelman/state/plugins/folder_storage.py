@@ -73,13 +73,13 @@ class FolderStorage:
             return await asyncio.to_thread(self._stored)
 
     def _stored(self) -> Mapping[str, datetime]:
-        found: dict[str, datetime] = {}
+        times: dict[str, datetime] = {}
         for entry in os.scandir(self.folder):
             with contextlib.suppress(FileNotFoundError):  # gone meanwhile
                 if entry.is_file(follow_symlinks=False) and not entry.name.startswith("."):
                     time = datetime.fromtimestamp(entry.stat().st_mtime, UTC)
-                    found[entry.name.removesuffix(_PART)] = time
-        return found
+                    times[entry.name.removesuffix(_PART)] = time
+        return times
 
     @contextlib.contextmanager
     def _answers(self) -> Iterator[None]:

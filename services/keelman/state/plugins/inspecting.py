@@ -57,9 +57,9 @@ async def _inspect(file: IO[bytes], file_name: str, scratch: Path) -> Inspection
     answer = json.loads(output)
     if "refused" in answer:
         raise ArchiveRefused(answer["refused"]["message"], metadata=answer["refused"]["metadata"])
-    found = answer["found"]
-    problems = (*found["problems"], *found["refused"].values())
+    content = answer["found"]
+    problems = (*content["problems"], *content["refused"].values())
     return Inspection(
-        PluginKind(found["kind"]), tuple(PluginClass(**one) for one in found["classes"]), problems,
-        found["name"], found["version"],
+        PluginKind(content["kind"]), tuple(PluginClass(**fields) for fields in content["classes"]), problems,
+        content["name"], content["version"],
     )  # fmt: skip

@@ -82,8 +82,8 @@ class S3Storage:
             size = (await obstore.head_async(self.store, key))["size"]
             if offset >= size:
                 return
-            found = await obstore.get_async(self.store, key, options={"range": {"offset": offset}})
-            async for piece in found.stream(min_chunk_size=CHUNK_BYTES):
+            answer = await obstore.get_async(self.store, key, options={"range": {"offset": offset}})
+            async for piece in answer.stream(min_chunk_size=CHUNK_BYTES):
                 view = memoryview(piece)
                 for begin in range(0, len(view), CHUNK_BYTES):
                     yield bytes(view[begin : begin + CHUNK_BYTES])
@@ -99,11 +99,11 @@ class S3Storage:
         """See PluginStorage. Parts of interrupted uploads are not included: a rule of the bucket may drop them."""
         import obstore  # noqa: PLC0415
 
-        found: dict[str, datetime] = {}
+        times: dict[str, datetime] = {}
         with self._answers(""):
             async for batch in obstore.list(self.store):
-                found |= {one["path"]: one["last_modified"] for one in batch}
-        return found
+                times |= {entry["path"]: entry["last_modified"] for entry in batch}
+        return times
 
     @contextlib.contextmanager
     def _answers(self, key: str) -> Iterator[None]:

@@ -26,8 +26,8 @@ _ENGINES = {
 def plugin_fields(message: Any) -> dict[str, Any]:
     """Returns plugins, libraries and engine of a message as fields of a spec. Raises InvalidArgument."""
     return {
-        "plugins": tuple(_ref(one) for one in message.plugins),
-        "libraries": tuple(_ref(one) for one in message.libraries),
+        "plugins": tuple(_ref(plugin) for plugin in message.plugins),
+        "libraries": tuple(_ref(library) for library in message.libraries),
         "engine": engine_of(message.engine),
     }
 
@@ -82,13 +82,13 @@ def _one(field: str, ref: PluginRef, plugins: Mapping[str, Plugin]) -> PluginRef
     mine = newest_first(plugin for plugin in plugins.values() if plugin.plugin == ref.name)
     if not mine:
         raise InvalidArgument.of(f"{field}.name", ref.name, f"the name of a plugin ({_some(plugins.values())})")
-    fit = [one for one in mine if ref.version in ("", one.version)]
+    fit = [plugin for plugin in mine if ref.version in ("", plugin.version)]
     if not fit:
-        versions = ", ".join(one.version for one in mine[:MAX_NAMED])
+        versions = ", ".join(plugin.version for plugin in mine[:MAX_NAMED])
         raise InvalidArgument.of(f"{field}.version", ref.version, f"a version of plugin {ref.name} ({versions})")
-    same = [one for one in fit if ref.sha256 in ("", one.sha256)]
+    same = [plugin for plugin in fit if ref.sha256 in ("", plugin.sha256)]
     if not same:
-        digests = ", ".join(f"{one.version} has {one.sha256}" for one in fit[:MAX_NAMED])
+        digests = ", ".join(f"{plugin.version} has {plugin.sha256}" for plugin in fit[:MAX_NAMED])
         raise InvalidArgument.of(f"{field}.sha256", ref.sha256, f"the digest of plugin {ref.name} ({digests})")
     return PluginRef(ref.name, same[0].version, same[0].sha256)
 
@@ -116,9 +116,9 @@ def newest_first(plugins: Iterable[Plugin]) -> list[Plugin]:
     return sorted(plugins, key=cmp_to_key(compared))
 
 
-def compared(one: Plugin, other: Plugin) -> int:
+def compared(plugin: Plugin, other: Plugin) -> int:
     """Compares two plugins in the order of `newest_first`: below 0 if the first comes before the second."""
-    if one.plugin != other.plugin:
-        return -1 if one.plugin < other.plugin else 1
-    mine, its = (ordered(one.version), one.version), (ordered(other.version), other.version)
+    if plugin.plugin != other.plugin:
+        return -1 if plugin.plugin < other.plugin else 1
+    mine, its = (ordered(plugin.version), plugin.version), (ordered(other.version), other.version)
     return (mine < its) - (mine > its)

@@ -64,18 +64,18 @@ def made_of(header: pb.UploadHeader, received: Received, inspected: Inspection, 
 
 def origin_of(header: pb.UploadHeader) -> Origin | None:
     """Returns the origin of an upload; None if it has none."""
-    given = header.origin
-    return Origin(given.api, given.scope, given.key) if header.HasField("origin") else None
+    origin = header.origin
+    return Origin(origin.api, origin.scope, origin.key) if header.HasField("origin") else None
 
 
-def extra_of(given: pb.UploadHeader | pb.UpdatePluginRequest) -> dict[str, Any] | None:
+def extra_of(upload_header: pb.UploadHeader | pb.UpdatePluginRequest) -> dict[str, Any] | None:
     """Returns the extra JSON to keep with a plugin; None if there is none. Raises InvalidArgument for too much."""
-    if not given.HasField("extra"):
+    if not upload_header.HasField("extra"):
         return None
-    if (size := given.extra.ByteSize()) > MAX_EXTRA_BYTES:
+    if (size := upload_header.extra.ByteSize()) > MAX_EXTRA_BYTES:
         raise InvalidArgument.of("extra", f"{size} bytes", f"at most {MAX_EXTRA_BYTES} bytes")
-    check_numbers("extra", given.extra)
-    return MessageToDict(given.extra)
+    check_numbers("extra", upload_header.extra)
+    return MessageToDict(upload_header.extra)
 
 
 def check_texts(description: str, labels: Mapping[str, str]) -> None:

@@ -185,10 +185,10 @@ def _parts(nodes: Iterable[list[Any]]) -> list[list[list[Any]]]:
     """Returns the nodes in as many messages as they need, at least one."""
     parts: list[list[list[Any]]] = [[]]
     size = 0
-    for one in nodes:
-        size += len(json.dumps(one)) + 1
+    for node in nodes:
+        size += len(json.dumps(node)) + 1
         if size > PAYLOAD_BYTES:
             parts.append([])
-            size = len(json.dumps(one)) + 1
-        parts[-1].append(one)
+            size = len(json.dumps(node)) + 1
+        parts[-1].append(node)
     return parts

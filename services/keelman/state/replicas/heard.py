@@ -32,8 +32,8 @@ class Heard:
     def note(self, node: str, figures: NodeFigures | None = None, *, is_own: bool = False) -> None:
         """Stores that a node reported, to this process or to another; without figures the former ones stay."""
         before = self._beats.get(node)
-        kept = figures or (before.figures if before is not None else None)
-        self._beats[node] = Beat(self.clock(), datetime.now(UTC), kept, is_own)
+        figures_now = figures or (before.figures if before is not None else None)
+        self._beats[node] = Beat(self.clock(), datetime.now(UTC), figures_now, is_own)
 
     def of(self, node: str) -> Beat | None:
         """Returns the last report of a node; None if there is none."""

@@ -50,5 +50,5 @@ class Leader:
                 self._notify(False)
 
     def _notify(self, leads: bool) -> None:
-        for one in self.listeners:
-            one(leads)
+        for listener in self.listeners:
+            listener(leads)

@@ -78,8 +78,8 @@ class ConnectorFeed:
     def show(self, cluster: str, connectors: Mapping[str, Connector]) -> None:
         """Shows a worker cluster from now on, with these connectors by name."""
         self._now += 1
-        found = {name: (self._now, connector) for name, connector in connectors.items()}
-        self._touch(cluster, _Cluster(self._now, connectors=found))
+        shown = {name: (self._now, connector) for name, connector in connectors.items()}
+        self._touch(cluster, _Cluster(self._now, connectors=shown))
 
     def hide(self, cluster: str) -> None:
         """Hides a worker cluster."""
@@ -90,38 +90,38 @@ class ConnectorFeed:
         """Hides a worker cluster even if it was never shown: watches may know it from its workers."""
         self._now += 1
         self._touch(cluster, _Cluster(self._now, shown=False))
-        hidden = [name for name, one in self._clusters.items() if not one.shown]
+        hidden = [name for name, cluster in self._clusters.items() if not cluster.shown]
         for name in hidden[: max(0, len(hidden) - MAX_GONE)]:
             self._floor = max(self._floor, self._clusters.pop(name).begun)
 
     def put(self, connector: Connector) -> None:
         """Adds a connector, or replaces it if it has changed."""
-        known = self._shown(connector.worker_cluster)
-        if known is None or known.connectors.get(connector.name, (0, None))[1] == connector:
+        entry = self._shown(connector.worker_cluster)
+        if entry is None or entry.connectors.get(connector.name, (0, None))[1] == connector:
             return
         self._now += 1
-        known.connectors.pop(connector.name, None)
-        known.connectors[connector.name] = self._now, connector
-        known.gone.pop(connector.name, None)
-        self._touch(connector.worker_cluster, known)
+        entry.connectors.pop(connector.name, None)
+        entry.connectors[connector.name] = self._now, connector
+        entry.gone.pop(connector.name, None)
+        self._touch(connector.worker_cluster, entry)
 
     def drop(self, cluster: str, name: str) -> None:
         """Removes a connector."""
-        known = self._shown(cluster)
-        if known is None or known.connectors.pop(name, None) is None:
+        entry = self._shown(cluster)
+        if entry is None or entry.connectors.pop(name, None) is None:
             return
         self._now += 1
-        known.gone[name] = self._now
-        if len(known.gone) > MAX_GONE:  # readers from before the oldest get the whole cluster
-            known.begun = known.gone.pop(next(iter(known.gone)))
-        self._touch(cluster, known)
+        entry.gone[name] = self._now
+        if len(entry.gone) > MAX_GONE:  # readers from before the oldest get the whole cluster
+            entry.begun = entry.gone.pop(next(iter(entry.gone)))
+        self._touch(cluster, entry)
 
     def become(self, cluster: str, connectors: Mapping[str, Connector]) -> None:
         """Replaces the connectors of a worker cluster by these, by name."""
-        known = self._shown(cluster)
-        if known is None:
+        entry = self._shown(cluster)
+        if entry is None:
             return
-        for name in known.connectors.keys() - connectors.keys():
+        for name in entry.connectors.keys() - connectors.keys():
             self.drop(cluster, name)
         for connector in connectors.values():
             self.put(connector)
@@ -129,17 +129,17 @@ class ConnectorFeed:
     def after(self, revision: int, cluster: str = "", name: str = "") -> FeedChanges:
         """Returns the changes after a revision: of one worker cluster, and of one name, if they are given."""
         news = FeedChanges(self._now, snapshot=not self._floor <= revision <= self._now)
-        for one in reversed(self._clusters):
-            known = self._clusters[one]
-            if not news.snapshot and self._changed(known) <= revision:
+        for name_of_cluster in reversed(self._clusters):
+            entry = self._clusters[name_of_cluster]
+            if not news.snapshot and self._changed(entry) <= revision:
                 break
-            if cluster in ("", one):
-                _collect(news, one, known, revision, name)
+            if cluster in ("", name_of_cluster):
+                _collect(news, name_of_cluster, entry, revision, name)
         return news
 
     def _shown(self, cluster: str) -> _Cluster | None:
-        known = self._clusters.get(cluster)
-        return known if known is not None and known.shown else None
+        entry = self._clusters.get(cluster)
+        return entry if entry is not None and entry.shown else None
 
     def _touch(self, name: str, cluster: _Cluster) -> None:
         self._clusters.pop(name, None)
@@ -152,18 +152,18 @@ class ConnectorFeed:
         return max(cluster.begun, newest, next(reversed(cluster.gone.values()), 0))
 
 
-def _collect(news: FeedChanges, cluster: str, known: _Cluster, revision: int, name: str) -> None:
-    whole = news.snapshot or known.begun > revision
+def _collect(news: FeedChanges, cluster: str, entry: _Cluster, revision: int, name: str) -> None:
+    whole = news.snapshot or entry.begun > revision
     if whole and not news.snapshot:
         news.clusters.append(cluster)
-    changed: Iterable[tuple[int, Connector]] = reversed(known.connectors.values())
+    changed: Iterable[tuple[int, Connector]] = reversed(entry.connectors.values())
     for number, connector in changed:
         if not whole and number <= revision:
             break
         if name in ("", connector.name):
             news.connectors.append(connector)
     if not whole:
-        for gone, number in reversed(known.gone.items()):
+        for gone, number in reversed(entry.gone.items()):
             if number <= revision:
                 break
             if name in ("", gone):

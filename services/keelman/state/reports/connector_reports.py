@@ -44,7 +44,7 @@ class Round:
         """Yields the connectors after a name, in order."""
         if self._names is None:
             self._names = sorted(self.connectors)
-        return (self.connectors[one] for one in self._names[bisect_right(self._names, name) if name else 0 :])
+        return (self.connectors[name] for name in self._names[bisect_right(self._names, name) if name else 0 :])
 
 
 @dataclass(slots=True)
@@ -120,14 +120,14 @@ class ConnectorReports:
             self.feed.hide(cluster)
         stale: set[str] = set()
         for cluster in self._keys.keys() & self._whole.keys():
-            known = {f"{cluster}/{name}" for one in self._rounds(cluster) for name in one.connectors} | {cluster}
-            stale |= self._keys[cluster] - known
+            names = {f"{cluster}/{name}" for round_ in self._rounds(cluster) for name in round_.connectors} | {cluster}
+            stale |= self._keys[cluster] - names
         again, self._stale = stale & self._stale, stale
         return sorted([*keys, *again])
 
     def is_deleted(self, cluster: str, connector: str) -> bool:
         """Returns whether a worker cluster whose connectors are all known has none of this name."""
-        return cluster in self._whole and not any(connector in one.connectors for one in self._rounds(cluster))
+        return cluster in self._whole and not any(connector in round_.connectors for round_ in self._rounds(cluster))
 
     def _rounds(self, cluster: str) -> list[Round]:
         return [rounds[cluster] for rounds in (self._whole, self._coming) if cluster in rounds]
@@ -176,24 +176,24 @@ class ConnectorReports:
     def named(self, names: Iterable[str], clusters: Iterable[str], state: ConnectorState.ValueType) -> list[Connector]:
         """Returns the reported ones of these connectors, each named as demo/lines, of these worker clusters, in
         order."""
-        wanted = {(cluster, name) for cluster, _, name in (one.partition("/") for one in names)}
+        requested = {(cluster, name) for cluster, _, name in (key.partition("/") for key in names)}
         among = set(clusters)
-        found = (self.one(cluster, name) for cluster, name in sorted(wanted) if cluster in among)
-        return [one for one in found if one is not None and is_in(one, state)]
+        connectors = (self.one(cluster, name) for cluster, name in sorted(requested) if cluster in among)
+        return [connector for connector in connectors if connector is not None and is_in(connector, state)]
 
     def page(
         self, clusters: Iterable[str], state: ConnectorState.ValueType, page_size: int, page_token: str
     ) -> tuple[list[Connector], str]:
         """Returns a page of the connectors of these worker clusters, which are in order; and the token of the next."""
         limit, (after, name) = page_limit(page_size), key_parts(key_of(page_token))
-        found: list[Connector] = []
+        connectors: list[Connector] = []
         for cluster in clusters:
             if cluster < after or cluster not in self._whole:
                 continue
-            for one in self._whole[cluster].after(name if cluster == after else ""):
-                if not is_in(one, state):
+            for connector in self._whole[cluster].after(name if cluster == after else ""):
+                if not is_in(connector, state):
                     continue
-                if len(found) == limit:
-                    return found, token_for(connector_key(found[-1].worker_cluster, found[-1].name))
-                found.append(one)
-        return found, ""
+                if len(connectors) == limit:
+                    return connectors, token_for(connector_key(connectors[-1].worker_cluster, connectors[-1].name))
+                connectors.append(connector)
+        return connectors, ""

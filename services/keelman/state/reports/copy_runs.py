@@ -41,10 +41,10 @@ class CopyRuns:
 
     def fold(self, run: pb.CopyRun, seen: float) -> list[str] | None:
         """Stores a report; returns the uids of copy runs dropped for it, None when a newer report is known."""
-        known = self._runs.get(run.uid)
-        if known is not None and known[0] > seen:
+        former = self._runs.get(run.uid)
+        if former is not None and former[0] > seen:
             return None
-        if known is not None and (_task(known[1]), known[1].part) != (_task(run), run.part):
+        if former is not None and (_task(former[1]), former[1].part) != (_task(run), run.part):
             self.drop(run.uid)
         task = _task(run)
         self._runs[run.uid] = (seen, run)
@@ -107,14 +107,14 @@ class CopyRuns:
         copying any more is FAILED with reason LOST, even if no process was left to report it."""
         processes = _Processes(snapshot)
         for task in tasks:
-            found: _Runs = {}
+            standing: _Runs = {}
             parts = self._tasks.get(task, {})
             of_task = _newest(parts.get(0, {}))
             for runs in parts.values():
                 # The task's own copy run fences those of all parts before it.
                 successor = max(of_task, _newest(runs))
-                found |= {uid: _as_it_stands(run, successor, processes) for uid, run in runs.items()}
-            yield task, found
+                standing |= {uid: _as_it_stands(run, successor, processes) for uid, run in runs.items()}
+            yield task, standing
 
     def all(self, snapshot: Snapshot, worker_cluster: str = "", connector: str = "") -> list[pb.CopyRun]:
         """Returns all kept copy runs in their present state, by worker cluster, connector, task and creation; an empty
@@ -140,15 +140,18 @@ class Followed:
         tasks: Iterable[Task] = self.runs.changed_since(self._number)
         if whole:
             tasks = self.runs.tasks(self.worker_cluster, self.connector)
-        wanted = [task for task in tasks if self.worker_cluster in ("", task[0]) and self.connector in ("", task[1])]
-        found = dict(self.runs.standing(wanted, snapshot))
+        chosen = [task for task in tasks if self.worker_cluster in ("", task[0]) and self.connector in ("", task[1])]
+        standing = dict(self.runs.standing(chosen, snapshot))
         changed = [
-            run for task, runs in found.items() for uid, run in runs.items() if self._last.get(task, {}).get(uid) != run
+            run
+            for task, runs in standing.items()
+            for uid, run in runs.items()
+            if self._last.get(task, {}).get(uid) != run
         ]
         if whole:
-            self._last = found
+            self._last = standing
         else:
-            self._last.update(found)
+            self._last.update(standing)
         self._number = self.runs.number
         return sorted(changed, key=copy_run_key)
 
@@ -175,8 +178,8 @@ class _Processes:
 
     def _of(self, cluster: str) -> Mapping[str, Workload]:
         if cluster not in self._workers:
-            found = self.snapshot.workloads_in(WorkloadKind.WORKER, cluster)
-            self._workers[cluster] = {w.address: w for w in found if isinstance(w.spec, WorkerSpec)}
+            workloads = self.snapshot.workloads_in(WorkloadKind.WORKER, cluster)
+            self._workers[cluster] = {w.address: w for w in workloads if isinstance(w.spec, WorkerSpec)}
         return self._workers[cluster]
 
 
@@ -207,8 +210,8 @@ def _as_it_stands(run: pb.CopyRun, successor: tuple[int, str], processes: _Proce
         return run
     if successor[0] > run.create_time.ToNanoseconds():
         return _lost(run, f"copy run {successor[1]} of the same task fenced it")
-    why = processes.why_lost(run)
-    return _lost(run, why) if why else run
+    reason = processes.why_lost(run)
+    return _lost(run, reason) if reason else run
 
 
 def _why_dead(workload: Workload, created: datetime) -> str:
@@ -222,9 +225,9 @@ def _why_dead(workload: Workload, created: datetime) -> str:
     return ""
 
 
-def _lost(run: pb.CopyRun, why: str) -> pb.CopyRun:
+def _lost(run: pb.CopyRun, reason: str) -> pb.CopyRun:
     shown = pb.CopyRun()
     shown.CopyFrom(run)
-    shown.state, shown.reason, shown.message = pb.COPY_RUN_STATE_FAILED, LOST, why
+    shown.state, shown.reason, shown.message = pb.COPY_RUN_STATE_FAILED, LOST, reason
     shown.progress.records_per_second = shown.progress.bytes_per_second = 0.0
     return shown

@@ -20,10 +20,10 @@ class EventsBrokers:
 
 def events_brokers(store: Store, cluster: str) -> EventsBrokers | None:
     """Returns the brokers of the events' broker cluster; None while it has no address."""
-    found = store.snapshot.broker_clusters.get(cluster)
-    if found is None or not found.status.bootstrap_servers:
+    resource = store.snapshot.broker_clusters.get(cluster)
+    if resource is None or not resource.status.bootstrap_servers:
         return None
-    return EventsBrokers(found.status.bootstrap_servers, found.spec.connection)
+    return EventsBrokers(resource.status.bootstrap_servers, resource.spec.connection)
 
 
 async def events_moved(store: Store, hub: Hub, cluster: str, brokers: EventsBrokers) -> None:
@@ -32,7 +32,7 @@ async def events_moved(store: Store, hub: Hub, cluster: str, brokers: EventsBrok
     with hub.subscribe((BROKER_CLUSTER, cluster)) as changed:
         while True:
             changed.clear()
-            found = events_brokers(store, cluster)
-            if found is not None and found != brokers:
+            present = events_brokers(store, cluster)
+            if present is not None and present != brokers:
                 return
             await changed.wait()

@@ -127,7 +127,9 @@ class Reports:
             case "connectors":
                 self.connectors.close(report.connectors, fact.key)
             case "lags":
-                self._lags[report.lags.worker_id] = {one.connector: one for one in report.lags.connectors}
+                self._lags[report.lags.worker_id] = {
+                    connector.connector: connector for connector in report.lags.connectors
+                }
         return []
 
     def _forget(self, fact: Fact) -> None:
@@ -145,13 +147,13 @@ class Reports:
     def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
         """Returns the worker's last report of its place in the group; None when its present process has not reported
         yet."""
-        _, found = self._workers.get(worker.address, (0.0, None))
+        _, membership = self._workers.get(worker.address, (0.0, None))
         status = worker.status
-        if found is None or status is None or status.state is not ProcessState.RUNNING:
+        if membership is None or status is None or status.state is not ProcessState.RUNNING:
             return None
-        if status.start_time is not None and from_timestamp(found.report_time) < status.start_time:
+        if status.start_time is not None and from_timestamp(membership.report_time) < status.start_time:
             return None
-        return found
+        return membership
 
     def recent_membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
         """Returns as `membership`; None also when the worker has been silent of late."""
@@ -160,35 +162,37 @@ class Reports:
 
     def usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
         """Returns the worker's last report of its use; None when its present process has not reported yet."""
-        found = self._usage.get(worker.address)
-        return None if found is None or self.membership(worker) is None else found.message()
+        usage = self._usage.get(worker.address)
+        return None if usage is None or self.membership(worker) is None else usage.message()
 
     def recent_usage(self, worker: Workload) -> worker_pb2.WorkerUsage | None:
         """Returns as `usage`; None also when the worker has been silent of late."""
-        found = self._usage.get(worker.address)
-        return None if found is None or not found.is_recent else self.usage(worker)
+        usage = self._usage.get(worker.address)
+        return None if usage is None or not usage.is_recent else self.usage(worker)
 
     def with_lag(self, connector: Connector, workers: Iterable[Workload]) -> Connector:
         """Returns a connector with the lag that its cluster's workers have reported for it."""
-        known = [self._lags[w.address] for w in workers if w.address in self._lags and self.membership(w) is not None]
-        lags = [lags[connector.name] for lags in known if connector.name in lags]
+        lags_of_workers = [
+            self._lags[w.address] for w in workers if w.address in self._lags and self.membership(w) is not None
+        ]
+        lags = [lags[connector.name] for lags in lags_of_workers if connector.name in lags]
         if not lags:
             return connector
-        found = Connector()
-        found.CopyFrom(connector)
+        message = Connector()
+        message.CopyFrom(connector)
         for unit in ("records", "bytes"):
             if parts := [getattr(lag, unit) for lag in lags if lag.HasField(unit)]:
-                setattr(found, f"lag_{unit}", sum(parts))
-        return found
+                setattr(message, f"lag_{unit}", sum(parts))
+        return message
 
     def plugins(self, worker: Workload) -> Sequence[plugin_pb2.WorkerPlugin]:
         """Returns the report of the worker's process on its plugins; empty before that report, and once the process is
         gone."""
-        seen, found = self._plugins.get(f"{worker.address}/plugins", (0.0, ()))
+        seen, plugins = self._plugins.get(f"{worker.address}/plugins", (0.0, ()))
         status = worker.status
         if status is None or status.state not in ALIVE:
             return ()
-        return () if status.start_time is not None and seen < status.start_time.timestamp() else found
+        return () if status.start_time is not None and seen < status.start_time.timestamp() else plugins
 
 
 def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMembership]) -> None:
@@ -196,7 +200,7 @@ def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMe
     other."""
     newest: dict[tuple[str, int], ConnectorProblem] = {}  # -1 is the connector itself
     for membership in sorted(memberships, key=lambda m: m.report_time.ToNanoseconds()):
-        newest |= {(one.connector, _task(one)): one for one in membership.problems}
+        newest |= {(problem.connector, _task(problem)): problem for problem in membership.problems}
     del status.problems[:]
     status.problems.extend(newest[key] for key in sorted(newest))
     named = {connector for connector, _ in newest}
@@ -208,7 +212,7 @@ def verdict(problems: Sequence[ConnectorProblem], count: int) -> str:
     """Returns one line; empty when there is no problem."""
     if not count:
         return ""
-    named = "; ".join(_problem(one) for one in problems[:NAMED])
+    named = "; ".join(_problem(problem) for problem in problems[:NAMED])
     more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
     return f"{count} connector{'s have' if count > 1 else ' has'} problems: {named}{more}"
 
@@ -216,13 +220,13 @@ def verdict(problems: Sequence[ConnectorProblem], count: int) -> str:
 def _unnamed(membership: worker_pb2.WorkerMembership) -> int:
     """Returns the number of connectors whose problems the report does not name: it names 20 at most. Another worker may
     report the same ones."""
-    return max(0, membership.problem_connectors - len({one.connector for one in membership.problems}))
+    return max(0, membership.problem_connectors - len({problem.connector for problem in membership.problems}))
 
 
-def _task(one: ConnectorProblem) -> int:
-    return one.task if one.HasField("task") else -1
+def _task(problem: ConnectorProblem) -> int:
+    return problem.task if problem.HasField("task") else -1
 
 
-def _problem(one: ConnectorProblem) -> str:
-    what = f"{one.connector} task {one.task}" if one.HasField("task") else one.connector
-    return f"{what} {word(ConnectorProblemState, one.state)}" + (f" ({one.reason})" if one.reason else "")
+def _problem(problem: ConnectorProblem) -> str:
+    what = f"{problem.connector} task {problem.task}" if problem.HasField("task") else problem.connector
+    return f"{what} {word(ConnectorProblemState, problem.state)}" + (f" ({problem.reason})" if problem.reason else "")

@@ -43,8 +43,8 @@ def origin_page(snapshot: Snapshot, noun: str, request: Any) -> tuple[list[Any],
     """Returns one page of the resources of a noun that have annotations, and the token of the next."""
     labels = request.labels.items()
 
-    def wanted(one: Any) -> bool:
-        annotations: Annotations = one.annotations
+    def wanted(resource: Any) -> bool:
+        annotations: Annotations = resource.annotations
         origin = annotations.origin
         api, scope = ("", "") if origin is None else (origin.api, origin.scope)
         return (
@@ -62,41 +62,41 @@ def new_annotations(noun: str, request: Any, snapshot: Snapshot) -> Annotations:
     Raises InvalidArgument, FailedPrecondition for an origin of another resource, Exhausted if its scope would have more
     of them than the request allows.
     """
-    given = annotations_of(request)
-    check_origin(noun, request.name, given.origin, snapshot, field="origin")
+    new = annotations_of(request)
+    check_origin(noun, request.name, new.origin, snapshot, field="origin")
     check_numbers("extra", request.extra)
-    present = ((one.annotations.origin, 1) for one in snapshot.resources(noun).values())
-    check_quota(f"{noun.replace('_', ' ')}s", given.origin, present, 1, request.max_of_scope)
-    return checked_annotations("", given, None)
+    present = ((resource.annotations.origin, 1) for resource in snapshot.resources(noun).values())
+    check_quota(f"{noun.replace('_', ' ')}s", new.origin, present, 1, request.max_of_scope)
+    return checked_annotations("", new, None)
 
 
-def reworded(found: W, shown: Message, noun: str, request: Any) -> W:
+def reworded(resource: W, shown: Message, noun: str, request: Any) -> W:
     """Returns the resource with the annotations of an update request; nothing else of it changes. Raises
     InvalidArgument for other fields and for illegal values."""
     mask, sent = request.update_mask, getattr(request, noun)
     if wrong := next((path for path in mask.paths if path.partition(".")[0] not in CHANGED), ""):
         raise InvalidArgument.of("update_mask", wrong, f"one of {', '.join(CHANGED)}: nothing else changes")
     check_numbers(f"{noun}.extra", sent.extra)
-    given = dataclasses.replace(annotations_of(masked(shown, sent, mask)), origin=found.annotations.origin)
-    return dataclasses.replace(found, annotations=checked_annotations(f"{noun}.", given, found.annotations))
+    new = dataclasses.replace(annotations_of(masked(shown, sent, mask)), origin=resource.annotations.origin)
+    return dataclasses.replace(resource, annotations=checked_annotations(f"{noun}.", new, resource.annotations))
 
 
-def checked_annotations(prefix: str, given: Annotations, present: Annotations | None) -> Annotations:
+def checked_annotations(prefix: str, new: Annotations, present: Annotations | None) -> Annotations:
     """Returns the annotations, checked, with stored values in place of hidden ones. Raises InvalidArgument."""
-    check_description(given.description, prefix)
-    check_labels(f"{prefix}labels", given.labels)
-    if given.extra is None:
-        return given
-    kept = kept_extra(f"{prefix}extra", given.extra, None if present is None else present.extra)
-    return dataclasses.replace(given, extra=kept)
+    check_description(new.description, prefix)
+    check_labels(f"{prefix}labels", new.labels)
+    if new.extra is None:
+        return new
+    extra = kept_extra(f"{prefix}extra", new.extra, None if present is None else present.extra)
+    return dataclasses.replace(new, extra=extra)
 
 
-def check_annotations(noun: str, name: str, given: Annotations, snapshot: Snapshot) -> None:
+def check_annotations(noun: str, name: str, new: Annotations, snapshot: Snapshot) -> None:
     """Raises InvalidArgument for a description or labels that are not legal, FailedPrecondition for an origin of
     another resource of this noun."""
-    check_description(given.description, "spec.")
-    check_labels("spec.labels", given.labels)
-    check_origin(noun, name, given.origin, snapshot)
+    check_description(new.description, "spec.")
+    check_labels("spec.labels", new.labels)
+    check_origin(noun, name, new.origin, snapshot)
 
 
 def check_description(text: str, prefix: str = "") -> None:

@@ -52,17 +52,17 @@ class _Work:
             return pb.WriteResult(error=_write_error(self.refused))
         events = len(tx.events)
         try:
-            made = self.steps.work(self.api, tx, self.request, self.ready)
-            answer: Message = answer_to(self.request, **self.api.fields_of(made, tx))
+            work = self.steps.work(self.api, tx, self.request, self.ready)
+            answer: Message = answer_to(self.request, **self.api.fields_of(work, tx))
         except KeelmanError as error:
             return pb.WriteResult(error=_write_error(error))
-        self.made.append(made)
+        self.made.append(work)
         return pb.WriteResult(answer=packed(answer), changed=len(tx.events) > events)
 
     def done(self) -> None:
         """Does the work that follows once all is stored."""
-        for one in self.made:
-            self.steps.done(self.api, one)
+        for result in self.made:
+            self.steps.done(self.api, result)
 
 
 class BatchApi(BatchServiceServicer):
@@ -81,7 +81,7 @@ class BatchApi(BatchServiceServicer):
 
         async def make() -> pb.WriteBatchResponse:
             answer.results.extend([work.result(tx) for work in works])
-            if request.validate_only or any(one.HasField("error") for one in answer.results):
+            if request.validate_only or any(result.HasField("error") for result in answer.results):
                 raise _NotStored
             answer.stored = True
             return answer
@@ -99,13 +99,13 @@ class BatchApi(BatchServiceServicer):
     def _works(self, request: pb.WriteBatchRequest) -> list[_Work]:
         if not 1 <= len(request.writes) <= MAX_WRITES:
             raise InvalidArgument.of("writes", f"{len(request.writes)} requests", f"1 to {MAX_WRITES}")
-        found = []
-        for number, one in enumerate(methods_in(request)):
-            writer = self._writers.get((one.service, one.method))
+        works = []
+        for number, method in enumerate(methods_in(request)):
+            writer = self._writers.get((method.service, method.method))
             if writer is None:
-                raise InvalidArgument.of(f"writes[{number}]", one.method, "an RPC that writes in one transaction")
-            found.append(_Work(*writer, one.request))
-        return found
+                raise InvalidArgument.of(f"writes[{number}]", method.method, "an RPC that writes in one transaction")
+            works.append(_Work(*writer, method.request))
+        return works
 
 
 def _writers(apis: Sequence[NounApi[Any]]) -> Iterator[tuple[tuple[str, str], tuple[NounApi[Any], Steps]]]:

@@ -17,11 +17,11 @@ from keelman.state.resources.transaction import Transaction
 R = TypeVar("R", bound=Resource)
 
 
-def check_etag(name: str, given: str, present: str) -> None:
+def check_etag(name: str, etag: str, present: str) -> None:
     """Raises Conflict when the caller's etag is that of an older version."""
-    if given and given != present:
+    if etag and etag != present:
         raise Conflict(
-            f"etag: {given!r} is not the present etag of {name!r}, which is {present!r}: read it again, then decide",
+            f"etag: {etag!r} is not the present etag of {name!r}, which is {present!r}: read it again, then decide",
             reason="ETAG_MISMATCH",
             metadata={"name": name, "etag": present},
         )
@@ -30,15 +30,15 @@ def check_etag(name: str, given: str, present: str) -> None:
 def present(tx: Transaction, kind: type[R], name: str, etag: str) -> R:
     """Returns the resource of a kind and a name. Raises NotFound, and Conflict for an etag other than the present
     one."""
-    found: Any = tx.snapshot.named(kind.NOUN, name)
-    check_etag(name, etag, found.etag)
-    return cast(R, found)
+    resource: Any = tx.snapshot.named(kind.NOUN, name)
+    check_etag(name, etag, resource.etag)
+    return cast(R, resource)
 
 
-def check_free(noun: str, name: str, known: Container[str]) -> None:
+def check_free(noun: str, name: str, container: Container[str]) -> None:
     """Raises InvalidArgument for a name that is not legal, AlreadyExists if it is taken."""
     checked_name("name", name)
-    if name in known:
+    if name in container:
         raise AlreadyExists(f"name: a {noun} named {name!r} exists already: choose another name")
 
 
@@ -65,7 +65,7 @@ def check_quota(
     if not most or origin is None or more <= 0:
         return
     place = (origin.api, origin.scope)
-    used = sum(count for one, count in present if one is not None and (one.api, one.scope) == place)
+    used = sum(count for holder, count in present if holder is not None and (holder.api, holder.scope) == place)
     if used + more > most:
         raise Exhausted(
             f"{what}: {used} and {more} more are more than the {most} that scope {origin.scope!r} of {origin.api!r} "
@@ -84,8 +84,8 @@ def origin_facts(origin: Origin | None) -> dict[str, str]:
 
 def known_nodes(snapshot: Snapshot) -> str:
     """Returns a text of the known nodes."""
-    known = ", ".join(sorted(snapshot.nodes))
-    return f"registered nodes are {known}" if known else "no node has registered yet: start an agent first"
+    names = ", ".join(sorted(snapshot.nodes))
+    return f"registered nodes are {names}" if names else "no node has registered yet: start an agent first"
 
 
 def check_numbers(field: str, content: Struct) -> None:
@@ -102,5 +102,5 @@ def _check_number(field: str, value: Value) -> None:
         case "struct_value":
             check_numbers(field, value.struct_value)
         case "list_value":
-            for number, one in enumerate(value.list_value.values):
-                _check_number(f"{field}[{number}]", one)
+            for number, item in enumerate(value.list_value.values):
+                _check_number(f"{field}[{number}]", item)

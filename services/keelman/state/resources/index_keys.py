@@ -24,76 +24,76 @@ Key: TypeAlias = tuple[Any, ...]
 
 def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
     """Returns the index keys of a resource; none if its noun has no case here. `host_of` gives a node's host."""
-    found: set[Key] = set()
+    keys: set[Key] = set()
     match resource:
         case BrokerCluster():
-            found = _of_broker_cluster(resource)
+            keys = _of_broker_cluster(resource)
         case WorkerCluster():
-            found = _of_worker_cluster(resource)
+            keys = _of_worker_cluster(resource)
         case Workload():
-            found = _of_workload(resource, host_of(resource.node))
+            keys = _of_workload(resource, host_of(resource.node))
         case Plugin(origin=origin):
-            found = _of_origin(Plugin.NOUN, origin)
+            keys = _of_origin(Plugin.NOUN, origin)
         case Document(kind=kind, scope=scope):
-            found = {("document", kind), ("document", kind, scope)}
+            keys = {("document", kind), ("document", kind, scope)}
         case Operation():
-            found = _of_operation(resource)
+            keys = _of_operation(resource)
         case ConnectorDefinition(spec=spec):
-            found = {("definitions", spec.worker_cluster), ("connector", spec.worker_cluster, spec.connector)}
-            found |= _of_origin(resource.NOUN, spec.annotations.origin)
+            keys = {("definitions", spec.worker_cluster), ("connector", spec.worker_cluster, spec.connector)}
+            keys |= _of_origin(resource.NOUN, spec.annotations.origin)
         case DedicatedConnector(spec=spec):
-            found = _of_origin(resource.NOUN, spec.annotations.origin)
+            keys = _of_origin(resource.NOUN, spec.annotations.origin)
             if spec.worker_configuration is not None:
-                found.add(("worker configuration", spec.worker_configuration.name))
+                keys.add(("worker configuration", spec.worker_configuration.name))
         case Topic(spec=spec):
-            found = {("topics", spec.broker_cluster), ("topic resource", spec.broker_cluster, spec.topic)}
-            found |= _of_origin(resource.NOUN, spec.annotations.origin)
+            keys = {("topics", spec.broker_cluster), ("topic resource", spec.broker_cluster, spec.topic)}
+            keys |= _of_origin(resource.NOUN, spec.annotations.origin)
         case WorkerConfiguration(annotations=annotations) | PluginImport(annotations=annotations):
-            found = _of_origin(resource.NOUN, annotations.origin)
-    return found
+            keys = _of_origin(resource.NOUN, annotations.origin)
+    return keys
 
 
 def _of_broker_cluster(cluster: BrokerCluster) -> set[Key]:
     noun = cluster.NOUN
-    found: set[Key] = {("waits", noun)} if cluster.note else set()
-    found |= _of_origin(noun, cluster.spec.annotations.origin) | kafka_keys(cluster)
+    keys: set[Key] = {("waits", noun)} if cluster.note else set()
+    keys |= _of_origin(noun, cluster.spec.annotations.origin) | kafka_keys(cluster)
     nodes: tuple[str, ...] = ()
     if isinstance(cluster.spec, ManagedBrokers):
         nodes = cluster.spec.nodes
-        found |= {("naming", noun, port) for port in cluster.spec.ports}
-    return found | {("pinned", noun, node) for node in nodes}
+        keys |= {("naming", noun, port) for port in cluster.spec.ports}
+    return keys | {("pinned", noun, node) for node in nodes}
 
 
 def _of_worker_cluster(cluster: WorkerCluster) -> set[Key]:
     noun, spec, brokers = cluster.NOUN, cluster.spec, cluster.spec.broker_cluster
-    found: set[Key] = {("users", brokers), ("group", brokers, group_of(cluster.name, spec.properties))}
-    found |= {("topic", brokers, topic) for topic in topics_of(cluster.name, spec.properties).values()}
-    found |= {("waits", noun)} if cluster.note else set()
-    found |= {("naming", noun, port) for port in spec.ports}
-    found |= _of_origin(noun, spec.annotations.origin)
-    found |= {("plugin", key) for key in _plugins_named_by(cluster)}
-    return found | {("pinned", noun, node) for node in spec.nodes}
+    keys: set[Key] = {("users", brokers), ("group", brokers, group_of(cluster.name, spec.properties))}
+    keys |= {("topic", brokers, topic) for topic in topics_of(cluster.name, spec.properties).values()}
+    keys |= {("waits", noun)} if cluster.note else set()
+    keys |= {("naming", noun, port) for port in spec.ports}
+    keys |= _of_origin(noun, spec.annotations.origin)
+    keys |= {("plugin", key) for key in _plugins_named_by(cluster)}
+    return keys | {("pinned", noun, node) for node in spec.nodes}
 
 
 def _of_workload(workload: Workload, host: str) -> set[Key]:
-    found: set[Key] = {("on", workload.node)}
+    keys: set[Key] = {("on", workload.node)}
     if workload.cluster:
-        found.add(("in", workload.kind, workload.cluster))
+        keys.add(("in", workload.kind, workload.cluster))
     if isinstance(workload.spec, WorkerSpec):
         files = workload.spec.plugins + workload.spec.libraries
-        found |= {("loads", f"{file.name}/{file.version}") for file in files}
-    return found | {("port", host, port) for port in (*workload.ports, *workload.tried_ports)}
+        keys |= {("loads", f"{file.name}/{file.version}") for file in files}
+    return keys | {("port", host, port) for port in (*workload.ports, *workload.tried_ports)}
 
 
 def _of_operation(operation: Operation) -> set[Key]:
     target = (operation.target.noun, operation.target.name)
-    found: set[Key] = {("operations", *target)}
+    keys: set[Key] = {("operations", *target)}
     if operation.has_ended:
-        return found
+        return keys
     former = operation.facts.get(FORMER_SPEC) or {}
     if (configuration := former.get("worker_configuration")) is not None:
-        found.add(("former worker configuration", configuration["name"]))
-    return found | {("unfinished",), ("unfinished", *target)}
+        keys.add(("former worker configuration", configuration["name"]))
+    return keys | {("unfinished",), ("unfinished", *target)}
 
 
 def _of_origin(noun: str, origin: Origin | None) -> set[Key]:

@@ -22,23 +22,23 @@ class Layer(MutableMapping[K, V]):
         self._own: dict[K, V] = {}
 
     def __getitem__(self, key: K) -> V:
-        found: V = self._own.get(key, _UNKNOWN)
-        if found is _UNKNOWN:
+        value: V = self._own.get(key, _UNKNOWN)
+        if value is _UNKNOWN:
             return self._below[key]
-        if found is _GONE:
+        if value is _GONE:
             raise KeyError(key)
-        return found
+        return value
 
     def get(self, key: K, default: Any = None) -> Any:
         """Returns the value of a key, or the default, as a dict's."""
-        found = self._own.get(key, _UNKNOWN)
-        if found is _UNKNOWN:
+        value = self._own.get(key, _UNKNOWN)
+        if value is _UNKNOWN:
             return self._below.get(key, default)
-        return default if found is _GONE else found
+        return default if value is _GONE else value
 
     def __contains__(self, key: object) -> bool:
-        found = self._own.get(key, _UNKNOWN)  # type: ignore[arg-type]
-        return key in self._below if found is _UNKNOWN else found is not _GONE
+        value = self._own.get(key, _UNKNOWN)  # type: ignore[arg-type]
+        return key in self._below if value is _UNKNOWN else value is not _GONE
 
     def __setitem__(self, key: K, value: V) -> None:
         self._own[key] = value

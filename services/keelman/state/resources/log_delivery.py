@@ -22,26 +22,26 @@ def checked_buckets(setting: str, value: str) -> str:
     return value.rstrip("/") if len(value) > 1 else value
 
 
-def check_buckets(field: str, wanted: LogDelivery | None, buckets: str) -> None:
+def check_buckets(field: str, log_delivery: LogDelivery | None, buckets: str) -> None:
     """Raises FailedPrecondition for a delivery to a bucket if the installation has none."""
-    if wanted is not None and wanted.s3 is not None and wanted.s3.enabled and not buckets:
+    if log_delivery is not None and log_delivery.s3 is not None and log_delivery.s3.enabled and not buckets:
         raise FailedPrecondition(
-            f"{field}.s3: logs cannot be delivered to bucket {wanted.s3.bucket!r}: this installation has no buckets: "
-            "set state.buckets to the URL of an S3 server or to a folder",
+            f"{field}.s3: logs cannot be delivered to bucket {log_delivery.s3.bucket!r}: this installation has no "
+            "buckets: set state.buckets to the URL of an S3 server or to a folder",
             reason="NO_BUCKETS",
             metadata={"setting": "state.buckets"},
         )
 
 
-def delivery_message(wanted: LogDelivery | None) -> pb.LogDelivery | None:
+def delivery_message(log_delivery: LogDelivery | None) -> pb.LogDelivery | None:
     """Returns the message of a log delivery; None if there is none."""
-    return None if wanted is None else message_of(pb.LogDelivery, wanted)
+    return None if log_delivery is None else message_of(pb.LogDelivery, log_delivery)
 
 
-def delivery_of(given: pb.LogDelivery) -> LogDelivery | None:
+def delivery_of(log_delivery: pb.LogDelivery) -> LogDelivery | None:
     """Returns the log delivery of a message; None for an absent or empty one."""
-    found = value_of(LogDelivery, given)
-    return None if found == LogDelivery() else found
+    delivery = value_of(LogDelivery, log_delivery)
+    return None if delivery == LogDelivery() else delivery
 
 
 def targets_message(targets: LogTargets) -> workload_pb2.LogTargets | None:
@@ -51,5 +51,7 @@ def targets_message(targets: LogTargets) -> workload_pb2.LogTargets | None:
 
 def problem_messages(*statuses: WorkloadStatus | None) -> list[workload_pb2.LogProblem]:
     """Returns the problems of log delivery, each stream of a target once."""
-    found = {(one.stream, one.target): one for status in statuses if status for one in status.log_problems}
-    return [message_of(workload_pb2.LogProblem, one) for _, one in sorted(found.items())]
+    problems = {
+        (problem.stream, problem.target): problem for status in statuses if status for problem in status.log_problems
+    }
+    return [message_of(workload_pb2.LogProblem, problem) for _, problem in sorted(problems.items())]

@@ -38,8 +38,8 @@ class Noun(Generic[R]):
     @property
     def name(self) -> str:
         """As in "worker_cluster"."""
-        found: str = self.kind.NOUN  # type: ignore[attr-defined]
-        return found
+        name: str = self.kind.NOUN  # type: ignore[attr-defined]
+        return name
 
     @property
     def has_etag(self) -> bool:
@@ -48,10 +48,10 @@ class Noun(Generic[R]):
 
     def to_row(self, resource: R) -> dict[str, Any]:
         """Returns the values of the resource's row, with its secrets as they are."""
-        found = cast(Any, resource)
+        any_resource = cast(Any, resource)
         payload = payload_of(resource, self.packed, self.left_out) | self.more(resource)
-        revision = int(found.etag or 0) if self.has_etag else 0
-        return {"noun": self.name, "name": found.name, "revision": revision, "payload": payload}
+        revision = int(any_resource.etag or 0) if self.has_etag else 0
+        return {"noun": self.name, "name": any_resource.name, "revision": revision, "payload": payload}
 
     def from_row(self, name: str, revision: int, payload: Mapping[str, Any]) -> R:
         """Returns the resource of a row."""

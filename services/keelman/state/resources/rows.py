@@ -27,20 +27,22 @@ def payload_of(resource: Any, packed: Packed = _NOTHING_PACKED, left_out: Collec
     """Returns the payload of a resource's row: its fields, except name and etag, which have columns, and those left
     out."""
     apart = {"name", "etag", *left_out, *(name for fields in packed.values() for name in _names(fields))}
-    made = {name: _plain(getattr(resource, name)) for name in _readers(cast(Any, type(resource))) if name not in apart}
+    payload = {
+        name: _plain(getattr(resource, name)) for name in _readers(cast(Any, type(resource))) if name not in apart
+    }
     for key, fields in packed.items():
         if isinstance(fields, str):
-            made[key] = _plain(getattr(resource, fields))
+            payload[key] = _plain(getattr(resource, fields))
         else:
-            made[key] = {part: _plain(getattr(resource, name)) for part, name in _pairs(fields)}
-    return made
+            payload[key] = {part: _plain(getattr(resource, name)) for part, name in _pairs(fields)}
+    return payload
 
 
 def resource_of(
     kind: type[T], name: str, revision: int, payload: Mapping[str, Any], packed: Packed = _NOTHING_PACKED, /,
-    **given: Any,
+    **instead: Any,
 ) -> T:  # fmt: skip
-    """Returns the resource of a row; `given` are fields that the payload does not have. Fields that came later have
+    """Returns the resource of a row; `instead` has fields that the payload does not have. Fields that came later have
     their defaults."""
     readers = _readers(cast(Any, kind))
     stored = {field: value for field, value in payload.items() if field in readers and field not in packed}
@@ -50,7 +52,7 @@ def resource_of(
             stored[fields] = payload[key]
         else:
             stored |= {field: payload[key][part] for part, field in _pairs(fields) if part in payload[key]}
-    return kind(**{field: readers[field](value) for field, value in stored.items() if field not in given}, **given)
+    return kind(**{field: readers[field](value) for field, value in stored.items() if field not in instead}, **instead)
 
 
 def _names(fields: str | Sequence[str] | Mapping[str, str]) -> list[str]:
@@ -74,9 +76,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return micros(value)
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return plain(value)
 
 
@@ -99,12 +101,12 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         return hint
     if dataclasses.is_dataclass(hint):
         kind, readers = cast(Any, hint), _readers(cast(Any, hint))
-        return lambda stored: kind(**{name: readers[name](one) for name, one in stored.items() if name in readers})
+        return lambda stored: kind(**{name: readers[name](value) for name, value in stored.items() if name in readers})
     if typing.get_origin(hint) is tuple:
         of_one = _reader(typing.get_args(hint)[0])
         return lambda stored: tuple(map(of_one, stored))
     if typing.get_origin(hint) is types.UnionType:
-        return _reader_of_one([one for one in typing.get_args(hint) if one is not types.NoneType])
+        return _reader_of_one([kind for kind in typing.get_args(hint) if kind is not types.NoneType])
     return lambda stored: stored
 
 
@@ -114,7 +116,7 @@ def _reader_of_one(kinds: Sequence[Any]) -> Callable[[Any], Any]:
     def found(stored: Any) -> Any:
         if stored is None:
             return None
-        kind = kinds[0] if len(kinds) == 1 else next(one for one in kinds if _needed(one) <= stored.keys())
+        kind = kinds[0] if len(kinds) == 1 else next(kind for kind in kinds if _needed(kind) <= stored.keys())
         return _reader(kind)(stored)
 
     return found
@@ -124,4 +126,4 @@ def _reader_of_one(kinds: Sequence[Any]) -> Callable[[Any], Any]:
 def _needed(kind: type[Any]) -> frozenset[str]:
     missing = dataclasses.MISSING
     fields = dataclasses.fields(kind)
-    return frozenset(one.name for one in fields if one.default is missing and one.default_factory is missing)
+    return frozenset(field.name for field in fields if field.default is missing and field.default_factory is missing)

@@ -87,21 +87,21 @@ class NounApi(Generic[P]):
     def _snapshot(self) -> Snapshot:
         return self.parts.store.snapshot
 
-    def _shown(self, found: Any, request: Any) -> Message:
+    def _shown(self, resource: Any, request: Any) -> Message:
         """Returns a resource as an answer to a request for its name."""
         raise NotImplementedError
 
-    def _in_list(self, found: Any, request: Any) -> Message:
+    def _in_list(self, resource: Any, request: Any) -> Message:
         """Returns a resource as lists have it."""
-        return self._shown(found, request)
+        return self._shown(resource, request)
 
-    def _fields(self, made: Any, tx: Transaction) -> dict[str, Any]:
+    def _fields(self, result: Any, tx: Transaction) -> dict[str, Any]:
         """Returns the fields of an answer for a resource that was written."""
         raise NotImplementedError
 
-    def fields_of(self, made: Any, tx: Transaction) -> dict[str, Any]:
+    def fields_of(self, result: Any, tx: Transaction) -> dict[str, Any]:
         """Does as `_fields`, for a batch."""
-        return self._fields(made, tx)
+        return self._fields(result, tx)
 
     def _page(self, request: Any) -> tuple[list[Any], str]:
         """Returns the resources on a page, and the token of the next."""
@@ -110,9 +110,9 @@ class NounApi(Generic[P]):
 
 async def get(self: Any, request: Any, context: Context) -> Any:
     """An RPC: returns the resource of a name; with `whole_extra` its `extra` is complete, without hidden values."""
-    found = self._snapshot.named(self.noun, request.name)
-    shown = self._shown(found, request)
-    if getattr(request, "whole_extra", False) and (extra := found.spec.annotations.extra):
+    resource = self._snapshot.named(self.noun, request.name)
+    shown = self._shown(resource, request)
+    if getattr(request, "whole_extra", False) and (extra := resource.spec.annotations.extra):
         shown.spec.extra.Clear()
         shown.spec.extra.update(extra)
     return answer_to(request, **{self.noun: shown})
@@ -121,7 +121,7 @@ async def get(self: Any, request: Any, context: Context) -> Any:
 async def list_page(self: Any, request: Any, context: Context) -> Any:
     """An RPC: returns a page of resources."""
     part, token = self._page(request)
-    shown = [self._in_list(one, request) for one in part]
+    shown = [self._in_list(resource, request) for resource in part]
     return answer_to(request, **{f"{self.noun}s": shown, "next_page_token": token})
 
 
@@ -134,13 +134,13 @@ class Remembered(Generic[T, M]):
 
     def copy(self, name: str, resource: T) -> M:
         """Returns a copy of the message for the caller to change."""
-        known = self._made.get(name)
-        if known is None or known[0] is not resource:
+        entry = self._made.get(name)
+        if entry is None or entry[0] is not resource:
             if len(self._made) >= MAX_REMEMBERED:
                 self._made.clear()
-            known = self._made[name] = resource, self._make(resource)
-        message = type(known[1])()
-        message.CopyFrom(known[1])
+            entry = self._made[name] = resource, self._make(resource)
+        message = type(entry[1])()
+        message.CopyFrom(entry[1])
         return message
 
 
@@ -157,26 +157,26 @@ class Steps:
         """Returns the result of `before`; None if there is none. Raises its errors."""
         return None if self.before is None else await self.before(api, request)
 
-    def done(self, api: Any, made: Any) -> None:
+    def done(self, api: Any, result: Any) -> None:
         """Runs `after`; call it once the result is stored."""
         if self.after is not None:
-            self.after(api, made)
+            self.after(api, result)
 
 
 def rpc(steps: Steps) -> Any:
     """Makes an RPC that writes: it does its work in one transaction and answers with the result."""
 
     async def method(self: Any, request: Any, context: Context) -> Any:
-        ready, made = await steps.ready(self, request), list[Any]()
+        ready, results = await steps.ready(self, request), list[Any]()
 
         def fields(tx: Transaction) -> dict[str, Any]:
-            made.append(steps.work(self, tx, request, ready))
-            found: dict[str, Any] = self._fields(made[0], tx)
-            return found
+            results.append(steps.work(self, tx, request, ready))
+            fields: dict[str, Any] = self._fields(results[0], tx)
+            return fields
 
         answered = await write_once(self.parts.store, request, fields, answer_to(request))
-        for one in made:
-            steps.done(self, one)
+        for result in results:
+            steps.done(self, result)
         return answered
 
     method.steps = steps  # type: ignore[attr-defined]  # for whoever does several in one transaction
@@ -185,8 +185,8 @@ def rpc(steps: Steps) -> Any:
 
 def steps_of(method: Any) -> Steps | None:
     """Returns the steps of an RPC that writes in one transaction; None for any other."""
-    found: Steps | None = getattr(method, "steps", None)
-    return found
+    steps: Steps | None = getattr(method, "steps", None)
+    return steps
 
 
 def writing(work: Callable[[Any, Transaction, Any], Any]) -> Any:
@@ -204,49 +204,58 @@ def labelled_page(
 ) -> tuple[list[Any], str]:
     """Returns one page of the resources of a noun, or of those with these names in order, that have the request's
     labels, and the token of the next."""
-    wanted, ordered = request.labels.items(), snapshot.names(noun) if names is None else names
-    return page_of(ordered, snapshot.resources(noun), request, lambda one: has_labels(labels_of(one), wanted))
+    labels, ordered = request.labels.items(), snapshot.names(noun) if names is None else names
+    return page_of(ordered, snapshot.resources(noun), request, lambda resource: has_labels(labels_of(resource), labels))
 
 
 def labels_of(resource: Any) -> Mapping[str, str]:
     """Returns the labels of a resource of any noun."""
     said = getattr(resource, "spec", resource)
-    found: Mapping[str, str] = getattr(said, "annotations", said).labels
-    return found
+    labels: Mapping[str, str] = getattr(said, "annotations", said).labels
+    return labels
 
 
 def page_of(
-    names: Sequence[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool] = lambda one: True
+    names: Sequence[str],
+    resources: Mapping[str, T],
+    request: Page,
+    is_shown: Callable[[T], bool] = lambda resource: True,
 ) -> tuple[list[T], str]:
     """Returns one page of the resources in the order of `names`, and the token of the next."""
     after = key_of(request.page_token)
-    return _page(islice(names, bisect_right(names, after) if after else 0, None), known, request, wanted)
+    return _page(islice(names, bisect_right(names, after) if after else 0, None), resources, request, is_shown)
 
 
 def newest_page(
-    names: Sequence[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool] = lambda one: True
+    names: Sequence[str],
+    resources: Mapping[str, T],
+    request: Page,
+    is_shown: Callable[[T], bool] = lambda resource: True,
 ) -> tuple[list[T], str]:
     """Returns one page of the resources against the order of `names`, and the token of the next."""
     before = key_of(request.page_token)
     return _page(
-        islice(reversed(names), len(names) - bisect_left(names, before) if before else 0, None), known, request, wanted
+        islice(reversed(names), len(names) - bisect_left(names, before) if before else 0, None),
+        resources,
+        request,
+        is_shown,
     )
 
 
 def _page(
-    names: Iterable[str], known: Mapping[str, T], request: Page, wanted: Callable[[T], bool]
+    names: Iterable[str], resources: Mapping[str, T], request: Page, is_shown: Callable[[T], bool]
 ) -> tuple[list[T], str]:
-    limit, last, found = page_limit(request.page_size), "", list[T]()
+    limit, last, shown = page_limit(request.page_size), "", list[T]()
     for name in names:
-        if not wanted(known[name]):
+        if not is_shown(resources[name]):
             continue
-        if len(found) == limit:
-            return found, token_for(last)
-        found.append(known[name])
+        if len(shown) == limit:
+            return shown, token_for(last)
+        shown.append(resources[name])
         last = name
-    return found, ""
+    return shown, ""
 
 
-def has_labels(labels: Mapping[str, str], wanted: Iterable[tuple[str, str]]) -> bool:
+def has_labels(labels: Mapping[str, str], expected: Iterable[tuple[str, str]]) -> bool:
     """Returns True when all the wanted labels are there."""
-    return all(labels.get(key) == value for key, value in wanted)
+    return all(labels.get(key) == value for key, value in expected)

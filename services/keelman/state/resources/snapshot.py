@@ -64,8 +64,8 @@ def _one(kind: type[T]) -> Callable[[Snapshot, str], T]:
     """Makes the method of a snapshot that returns the resource of a kind by name, or raises NotFound."""
 
     def found(snapshot: Snapshot, name: str) -> T:
-        made: T = snapshot.named(kind.NOUN, name)  # type: ignore[attr-defined]
-        return made
+        resource: T = snapshot.named(kind.NOUN, name)  # type: ignore[attr-defined]
+        return resource
 
     return found
 
@@ -103,10 +103,10 @@ class Snapshot:
 
     def draft(self) -> Snapshot:
         """Returns a snapshot over this one: writes to it change this one only through `advance`."""
-        made = Snapshot()
-        made._tables = {noun: Layer(named) for noun, named in self._tables.items()}
-        made._index, made._below = Layer(self._index), self
-        return made
+        snapshot = Snapshot()
+        snapshot._tables = {noun: Layer(named) for noun, named in self._tables.items()}
+        snapshot._index, snapshot._below = Layer(self._index), self
+        return snapshot
 
     def advance(self, draft: Snapshot) -> None:
         """Applies the writes to a draft of this snapshot."""
@@ -156,10 +156,10 @@ class Snapshot:
 
     def names(self, noun: str) -> Sequence[str]:
         """Returns the names of all resources of a noun, in order."""
-        found = self._names.get(noun)
-        if found is None:
-            found = self._names[noun] = sorted(self.resources(noun))
-        return found
+        names = self._names.get(noun)
+        if names is None:
+            names = self._names[noun] = sorted(self.resources(noun))
+        return names
 
     def _put_node(self, name: str, node: Node | None) -> None:
         """Stores a node; if its host changes, the ports of its workloads count for the new host."""
@@ -175,8 +175,8 @@ class Snapshot:
             self._reindex(None, workload)
 
     def _reindex(self, old: Resource | None, new: Resource | None) -> None:
-        before, after = ((set() if one is None else self._keys(one)) for one in (old, new))
-        gone, come = ("" if one is None else one.name for one in (old, new))
+        before, after = ((set() if state is None else self._keys(state)) for state in (old, new))
+        gone, come = ("" if state is None else state.name for state in (old, new))
         for key in before - after:
             if names := self._index[key] - {gone}:
                 self._index[key] = names
@@ -184,28 +184,28 @@ class Snapshot:
                 del self._index[key]
         for key in after - before:
             self._index[key] = self._index.get(key, NO_NAMES) | {come}
-        for one in (old, new):
-            if isinstance(one, Workload):
-                self._loads[one.node] = None
+        for state in (old, new):
+            if isinstance(state, Workload):
+                self._loads[state.node] = None
 
     def _keys(self, resource: Resource) -> set[tuple[Any, ...]]:
         return keys_of(resource, self._host_of)
 
     def _host_of(self, node: str) -> str:
-        found = self.nodes.get(node)
-        return node if found is None else _host(found)
+        present = self.nodes.get(node)
+        return node if present is None else _host(present)
 
     def documents_of(self, kind: str, scope: str) -> list[Document]:
         """Returns the documents of a kind and a scope, in no order; empty ones mean all."""
         if not kind:
-            return [one for one in self.documents.values() if scope in ("", one.scope)]
+            return [document for document in self.documents.values() if scope in ("", document.scope)]
         key = ("document", kind, scope) if scope else ("document", kind)
         return [self.documents[name] for name in self._index.get(key, NO_NAMES)]
 
     def users_of_configuration(self, name: str) -> list[str]:
         """Returns the dedicated connectors that name a worker configuration or may go back to it, by name."""
         updates = self._index.get(("former worker configuration", name), NO_NAMES)
-        may_go_back = {self.operations[one].target.name for one in updates}
+        may_go_back = {self.operations[update].target.name for update in updates}
         return sorted(self._index.get(("worker configuration", name), NO_NAMES) | may_go_back)
 
     def definitions_on(self, worker_cluster: str) -> Names:
@@ -218,8 +218,8 @@ class Snapshot:
 
     def workloads_in(self, kind: WorkloadKind, cluster: str) -> list[Workload]:
         """Returns the brokers or workers of a cluster, in the order of their numbers."""
-        found = [self.workloads[name] for name in self._index.get(("in", kind, cluster), NO_NAMES)]
-        return sorted(found, key=lambda w: int(w.name.rpartition("/")[2]))
+        workloads = [self.workloads[name] for name in self._index.get(("in", kind, cluster), NO_NAMES)]
+        return sorted(workloads, key=lambda w: int(w.name.rpartition("/")[2]))
 
     def workloads_on(self, node: str) -> list[Workload]:
         """Returns all workloads placed on a node, by name."""
@@ -230,10 +230,10 @@ class Snapshot:
         drafts."""
         if self._below is not None and node not in self._loads:
             return self._below.load(node)
-        found = self._loads.get(node)
-        if found is None:
-            found = self._loads[node] = Load.of(self.workloads_on(node))
-        return found
+        load = self._loads.get(node)
+        if load is None:
+            load = self._loads[node] = Load.of(self.workloads_on(node))
+        return load
 
     def port_holders(self, node: str, port: int) -> Names:
         """Workloads that have, reserve or could not get a port on the node's host, which other nodes may share."""
@@ -266,8 +266,8 @@ class Snapshot:
 
     def unfinished_operation(self, noun: str, name: str) -> Operation | None:
         """Returns the operation on a resource that has not ended, if there is one."""
-        found = self._index.get(("unfinished", noun, name), NO_NAMES)
-        return next((self.operations[one] for one in sorted(found)), None)
+        names = self._index.get(("unfinished", noun, name), NO_NAMES)
+        return next((self.operations[operation] for operation in sorted(names)), None)
 
     def waiting(self, noun: str) -> Names:
         """Returns the clusters whose plan is obstructed."""

@@ -25,8 +25,8 @@ from keelman.state.resources.transaction import Change, Transaction
 
 
 def _table(row: type[SQLModel]) -> sa.Table:
-    found: sa.Table = row.__table__  # type: ignore[attr-defined]
-    return found
+    table: sa.Table = row.__table__  # type: ignore[attr-defined]
+    return table
 
 
 _RESOURCES = _table(ResourceRow)
@@ -134,22 +134,22 @@ class Store:
         self._notify(changes)
 
     def _changes(self, draft: Snapshot) -> list[Change]:
-        found = []
+        changes = []
         for noun in self.nouns:
             before = self.snapshot.resources(noun)
             for name, new in draft.changes(noun).items():
                 old = before.get(name)
                 if old != new:
-                    found.append(Change(noun, name, old, new))
-        return found
+                    changes.append(Change(noun, name, old, new))
+        return changes
 
 
 async def load(session: AsyncSession, nouns: Nouns) -> Snapshot:
     """Reads everything from the database, as of one moment."""
-    made = Snapshot()
+    snapshot = Snapshot()
     rows = (await (await session.connection()).execute(sa.select(_RESOURCES))).all()
-    made.fill([nouns[row.noun].from_row(row.name, row.revision, opened(session, row)) for row in rows])
-    return made
+    snapshot.fill([nouns[row.noun].from_row(row.name, row.revision, opened(session, row)) for row in rows])
+    return snapshot
 
 
 async def revision_of(session: AsyncSession) -> int:
@@ -198,20 +198,20 @@ async def _read_again(session: AsyncSession, noun: Noun[Any], draft: Snapshot, n
 
 
 def _differences(nouns: Nouns, old: Snapshot, new: Snapshot) -> list[Change]:
-    found = []
+    differing = []
     for noun in nouns:
         before, after = old.resources(noun), new.resources(noun)
         pairs = ((name, before.get(name), after.get(name)) for name in before.keys() | after.keys())
-        found += [Change(noun, *pair) for pair in pairs if pair[1] != pair[2]]
-    return found
+        differing += [Change(noun, *pair) for pair in pairs if pair[1] != pair[2]]
+    return differing
 
 
 def subjects_of(changes: Sequence[Change]) -> set[Hashable]:
     """Returns the subjects to wake the hub for: nouns, single resources, and the workloads of nodes."""
-    found: set[Hashable] = {change.noun for change in changes}
-    found |= {(change.noun, change.name) for change in changes}
-    found |= {carried_by(w.node) for c in changes if c.noun == WORKLOAD for w in (c.old, c.new) if w is not None}
-    return found
+    subjects: set[Hashable] = {change.noun for change in changes}
+    subjects |= {(change.noun, change.name) for change in changes}
+    subjects |= {carried_by(w.node) for c in changes if c.noun == WORKLOAD for w in (c.old, c.new) if w is not None}
+    return subjects
 
 
 def carried_by(node: str) -> Hashable:

@@ -49,12 +49,12 @@ class Transaction:
     def put(self, resource: R) -> R:
         """Stores a resource that is new or has changed, with its event; returns it with its new etag."""
         noun = self.nouns[resource.NOUN]
-        known = resource.name in self.snapshot.resources(noun.name)
+        is_known = resource.name in self.snapshot.resources(noun.name)
         revision = self.turn.revision + 1
         if noun.has_etag:
             resource = dataclasses.replace(cast(Any, resource), update_time=self.now, etag=str(revision))
         self.snapshot.put(resource)
-        self._record(resource, UPDATED if known else CREATED)
+        self._record(resource, UPDATED if is_known else CREATED)
         return resource
 
     def drop(self, noun: str, name: str) -> None:

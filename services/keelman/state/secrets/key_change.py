@@ -94,7 +94,7 @@ class KeyChange:
 
     async def _change(self, old: Sealer, key: bytes) -> None:
         """Seals everything with another key."""
-        new = Sealer(key, self.source, (old.key, *(one for one in old.others if one != key)))
+        new = Sealer(key, self.source, (old.key, *(other for other in old.others if other != key)))
         new = replace(new, proof=new.made_proof())
         self._begun = key
         async with self.database.write() as turn:
@@ -146,6 +146,6 @@ class KeyChange:
 def _version_of(file: Path) -> tuple[int, int]:
     """Returns a value that differs when the file does."""
     with contextlib.suppress(FileNotFoundError):
-        found = file.stat()
-        return found.st_mtime_ns, found.st_ino
+        status = file.stat()
+        return status.st_mtime_ns, status.st_ino
     raise NotFound(f"{file} does not exist")

@@ -45,12 +45,12 @@ async def rekey(url: str, source: KeySource) -> str:
 async def _followed(url: str, file: Path) -> None:
     """Puts a new key before the old one in the file, and waits until a state service has sealed everything with it."""
     try:
-        known = read_keys(file)
+        keys = read_keys(file)
     except FileNotFoundError:
         raise InvalidArgument.of("state.key_file", str(file), "the key file of a state service that runs") from None
     new = os.urandom(KEY_BYTES)
     try:
-        replace_keys(file, [new, *known])
+        replace_keys(file, [new, *keys])
         try:
             async with asyncio.timeout(FOLLOW_SECONDS):
                 while True:
@@ -59,7 +59,7 @@ async def _followed(url: str, file: Path) -> None:
                     await asyncio.sleep(0.2)
         except TimeoutError:
             # A state service that follows just now goes back to the old key by itself; until then a start needs either.
-            replace_keys(file, [*known, new])
+            replace_keys(file, [*keys, new])
             raise Unavailable(
                 f"state.key_file: no state service has followed {str(file)!r} within {FOLLOW_SECONDS:g} s: "
                 "is it theirs?",

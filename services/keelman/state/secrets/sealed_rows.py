@@ -169,10 +169,10 @@ async def _go_on(connection: AsyncConnection, number: int) -> None:
 async def _reseal_authority(connection: AsyncConnection, change: Callable[..., Any]) -> int:
     """Does the same with the private key of the installation's CA."""
     table = _table(AuthorityRow)
-    found = (await connection.execute(sa.select(table.c.secret))).scalar()
-    if found is None:
+    secret = (await connection.execute(sa.select(table.c.secret))).scalar()
+    if secret is None:
         return 0
-    await connection.execute(sa.update(table).values(secret=change({"secret": found}, AUTHORITY)["secret"]))
+    await connection.execute(sa.update(table).values(secret=change({"secret": secret}, AUTHORITY)["secret"]))
     return 1
 
 
@@ -182,7 +182,7 @@ async def _hide_messages(connection: AsyncConnection) -> int:
     for row, key, column, kind in _MESSAGES:
         table = _table(row)
         columns = [table.c[key], table.c[column], *([table.c[kind]] if kind else [])]
-        found = []
+        changes = []
         rows = (await connection.execute(sa.select(*columns))).all()
         for number, (name, data, *method) in enumerate(rows, 1):
             message = _answer_of(method[0]) if method else event_pb2.Event()
@@ -190,22 +190,22 @@ async def _hide_messages(connection: AsyncConnection) -> int:
                 message.ParseFromString(data)
                 hide(message)
                 if (new := message.SerializeToString(deterministic=True)) != data:
-                    found.append({"key": name, "new": new})
+                    changes.append({"key": name, "new": new})
             await _go_on(connection, number)
-        if found:
+        if changes:
             statement = sa.update(table).where(table.c[key] == sa.bindparam("key"))
-            await connection.execute(statement.values({column: sa.bindparam("new")}), found)
-        count += len(found)
+            await connection.execute(statement.values({column: sa.bindparam("new")}), changes)
+        count += len(changes)
     return count
 
 
 def _answer_of(method: str) -> Message | None:
     for area in _AREAS:
         try:
-            found = descriptor_pool.Default().FindMessageTypeByName(f"keelman.api.{area}.v1.{method}Response")
+            message_type = descriptor_pool.Default().FindMessageTypeByName(f"keelman.api.{area}.v1.{method}Response")
         except KeyError:
             continue
-        return message_factory.GetMessageClass(found)()
+        return message_factory.GetMessageClass(message_type)()
     return None
 
 
@@ -219,8 +219,8 @@ def hide(message: Any) -> None:
         elif field.message_type.full_name == "google.protobuf.Struct":
             value.update(shown_json(MessageToDict(value)))
         elif not field.message_type.GetOptions().map_entry:
-            for one in [value] if isinstance(value, Message) else value:
-                hide(one)
+            for inner in [value] if isinstance(value, Message) else value:
+                hide(inner)
 
 
 async def wipe(engine: AsyncEngine) -> None:
@@ -234,5 +234,5 @@ async def wipe(engine: AsyncEngine) -> None:
 
 
 def _table(row: Any) -> sa.Table:
-    found: sa.Table = row.__table__
-    return found
+    table: sa.Table = row.__table__
+    return table

@@ -28,7 +28,7 @@ class CrashLoops:
         After the third failure in a row that is the stored one, FAILED, until the process runs or has failed again.
         """
         generation, restarts, failures = self._failures.get(name, (0, -1, 0))
-        known = None if stored is None else stored.status
+        stored_status = None if stored is None else stored.status
         if status.state is ProcessState.FAILED:
             if (generation, restarts) != (status.generation, status.restarts):
                 again = failures + 1 if generation == status.generation else 1
@@ -37,6 +37,6 @@ class CrashLoops:
         if status.state not in BEGINNING or generation != status.generation:
             self._failures.pop(name, None)
             return status
-        if failures < MANY or known is None or known.state is not ProcessState.FAILED:
+        if failures < MANY or stored_status is None or stored_status.state is not ProcessState.FAILED:
             return status
-        return known
+        return stored_status

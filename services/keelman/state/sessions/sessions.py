@@ -57,8 +57,8 @@ class _Session:
         """Returns whether a worker of the node may read a secret of this name."""
         return self.given is not None and any(is_named(secret, worker.names) for worker in self.given.workers)
 
-    def end(self, why: KeelmanError) -> None:
-        self.why = self.why or why
+    def end(self, error: KeelmanError) -> None:
+        self.why = self.why or error
         self.over.set()
 
     async def send(self, message: pb.OpenSessionResponse) -> None:
@@ -142,7 +142,9 @@ class Sessions:
                 self._vitals.pop(change.name, None)
                 self._crash_loops.forget(change.name)
             if change.noun == SECRET:
-                self.hub.wake(_given_secrets(one.node) for one in self._sessions.values() if one.reads(change.name))
+                self.hub.wake(
+                    _given_secrets(session.node) for session in self._sessions.values() if session.reads(change.name)
+                )
             if change.noun != NODE:
                 continue
             if change.new is None:
@@ -156,8 +158,8 @@ class Sessions:
             if session is None:
                 continue
             if node.session > session.number:
-                why = f"node {node.name}: session {session.number} gave way to {node.session}"
-                session.end(Conflict(why, reason="SESSION_REPLACED"))
+                reason = f"node {node.name}: session {session.number} gave way to {node.session}"
+                session.end(Conflict(reason, reason="SESSION_REPLACED"))
             elif node.state is NodeState.OFFLINE and node.session == session.number:
                 self._sessions.pop(node.name, None)
                 session.end(Unavailable(f"node {node.name}: {node.message}", reason="SESSION_LAPSED"))
@@ -171,9 +173,9 @@ class Sessions:
         for silent. The agents go to another."""
         self._end_all(Unavailable("the state service does not reach its database", reason="DATABASE_UNAVAILABLE"))
 
-    def _end_all(self, why: KeelmanError) -> None:
+    def _end_all(self, error: KeelmanError) -> None:
         for session in self._sessions.values():
-            session.end(why)
+            session.end(error)
 
     def alive(self, node: Node) -> Node:
         """Returns the node with the time of its last heartbeat and the figures in it."""
@@ -196,50 +198,54 @@ class Sessions:
         first = await anext(aiter(requests), None)
         if first is None or first.WhichOneof("message") != "registration":
             raise InvalidArgument.of("message", "" if first is None else first.WhichOneof("message"), "a registration")
-        given = first.registration
-        checked_name("registration.node", given.node)
+        registration = first.registration
+        checked_name("registration.node", registration.node)
         if check is not None:
-            await check(given.node)
-        host, _, port = given.agent_address.rpartition(":")
+            await check(registration.node)
+        host, _, port = registration.agent_address.rpartition(":")
         if not host or not port.isdigit():
-            raise InvalidArgument.of("registration.agent_address", given.agent_address, "host:port")
-        if any(c.isspace() or c in "/," for c in given.node_address):
-            raise InvalidArgument.of("registration.node_address", given.node_address, "an address or a host's name")
-        self._check_free(given)
+            raise InvalidArgument.of("registration.agent_address", registration.agent_address, "host:port")
+        if any(c.isspace() or c in "/," for c in registration.node_address):
+            raise InvalidArgument.of(
+                "registration.node_address", registration.node_address, "an address or a host's name"
+            )
+        self._check_free(registration)
         async with self.store.write() as tx:
             number = await next_session(tx)
             hit("session-numbered")
             node = Node(
-                name=given.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
-                agent_address=given.agent_address, cpus=given.cpus, memory_bytes=given.memory_bytes,
-                version=given.version, address=given.node_address, session=number, incarnation=given.incarnation,
-                broker_tls=given.broker_tls,
+                name=registration.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
+                agent_address=registration.agent_address, cpus=registration.cpus,
+                memory_bytes=registration.memory_bytes, version=registration.version, address=registration.node_address,
+                session=number, incarnation=registration.incarnation, broker_tls=registration.broker_tls,
             )  # fmt: skip
             nodes.register(tx, node)
             hit("session-registered")
-        session = self._sessions[given.node] = _Session(given.node, number, write)
-        self.heard.note(given.node, is_own=True)
+        session = self._sessions[registration.node] = _Session(registration.node, number, write)
+        self.heard.note(registration.node, is_own=True)
         hit("session-begun")
         return session
 
-    def _check_free(self, given: pb.Registration) -> None:
+    def _check_free(self, registration: pb.Registration) -> None:
         """Raises AlreadyExists while another agent of this name reports. An agent that was started again no longer
         does, or its former session has ended here."""
-        node = self.store.snapshot.nodes.get(given.node)
-        if node is None or node.state is not NodeState.ONLINE or node.incarnation == given.incarnation:
+        node = self.store.snapshot.nodes.get(registration.node)
+        if node is None or node.state is not NodeState.ONLINE or node.incarnation == registration.incarnation:
             return
-        silent = self.heard.silence(given.node) > HELD_BEATS * self.heartbeat_seconds
-        if silent or self._closed.get(given.node) == node.session:
+        silent = self.heard.silence(registration.node) > HELD_BEATS * self.heartbeat_seconds
+        if silent or self._closed.get(registration.node) == node.session:
             return
         error = AlreadyExists(
-            f"node {given.node!r} has an agent, which serves at {node.agent_address}: stop that one first, or give "
-            "this one another name (agent.node)",
+            f"node {registration.node!r} has an agent, which serves at {node.agent_address}: stop that one first, or "
+            "give this one another name (agent.node)",
             reason="NODE_TAKEN",
-            metadata={"node": given.node, "agent_address": node.agent_address},
+            metadata={"node": registration.node, "agent_address": node.agent_address},
         )
-        if self._refused.get(given.node) != given.incarnation:
-            self._refused[given.node] = given.incarnation
-            log.warning("agent_refused", node=given.node, agent_address=given.agent_address, error=error.message)
+        if self._refused.get(registration.node) != registration.incarnation:
+            self._refused[registration.node] = registration.incarnation
+            log.warning(
+                "agent_refused", node=registration.node, agent_address=registration.agent_address, error=error.message
+            )
         raise error
 
     async def _receive(self, session: _Session, requests: AsyncIterator[pb.OpenSessionRequest]) -> None:
@@ -267,11 +273,11 @@ class Sessions:
             while True:
                 changed.clear()
                 await self._give_secrets(session)
-                revision, wanted = self.store.revision, self._carried(session.node)
+                revision, carried = self.store.revision, self._carried(session.node)
                 # A name that is used again must be forgotten before it is sent, or its generation would seem old.
-                reused = [n for n, w in wanted.items() if n in sent and sent[n].uid != w.uid]
-                removed = sorted((sent.keys() - wanted.keys()) | set(reused))
-                news = [w for n, w in sorted(wanted.items()) if n in reused or _differs(sent.get(n), w)]
+                reused = [n for n, w in carried.items() if n in sent and sent[n].uid != w.uid]
+                removed = sorted((sent.keys() - carried.keys()) | set(reused))
+                news = [w for n, w in sorted(carried.items()) if n in reused or _differs(sent.get(n), w)]
                 if version == 0 or removed or news:
                     hit("assignments-due")
                 if version == 0:
@@ -283,7 +289,7 @@ class Sessions:
                         version, removed = revision, []
                     await self._send_assignments(session, version, revision, news, removed)
                     version = revision
-                sent = wanted
+                sent = carried
                 if news:
                     hit("assignments-sent")
                 await changed.wait()

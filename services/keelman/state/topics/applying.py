@@ -47,8 +47,8 @@ class TopicNotes(Protocol):
 
 def facts_of(spec: Mapping[str, Any], applied: TopicApplied) -> dict[str, Any]:
     """Returns the facts that the steps get: the stored spec, and the topic that it was applied to before."""
-    known = applied.goal is TopicGoal.PRESENT
-    return {"spec": spec, "known": known, "known_id": applied.topic_id if known else ""}
+    is_known = applied.goal is TopicGoal.PRESENT
+    return {"spec": spec, "known": is_known, "known_id": applied.topic_id if is_known else ""}
 
 
 def kind(store: Store, notes: TopicNotes) -> Kind:
@@ -111,19 +111,19 @@ class _Steps:
         """Finds out whether the brokers have the topic, and whether it can become as requested."""
         spec, facts = _spec(operation), operation.facts
         async with self._brokers(spec) as brokers:
-            found = await _look(brokers, spec)
-        if found is None:
+            topic = await _look(brokers, spec)
+        if topic is None:
             return Done("the brokers do not have it", {"there": False})
-        there = {"there": True, "topic_id": found.topic_id}
+        there = {"there": True, "topic_id": topic.topic_id}
         if operation.target.goal == TopicGoal.ABSENT:
             if not facts["known"]:
                 text = "the brokers have a topic of this name, to which the resource was never applied: it stays"
                 return Done(text, {"there": False})
             return Done("the brokers have it", there)
-        if facts["known"] and facts["known_id"] in ("", found.topic_id):
-            _check_reachable(spec, found)
+        if facts["known"] and facts["known_id"] in ("", topic.topic_id):
+            _check_reachable(spec, topic)
             return Done("the brokers have it", there)
-        if different := differences(spec, found):
+        if different := differences(spec, topic):
             raise FailedPrecondition(
                 f"topic {spec.topic} exists and differs from the resource: {'; '.join(different)}",
                 reason="TOPIC_DIFFERS",
@@ -137,21 +137,21 @@ class _Steps:
         spec = _spec(operation)
         mine = self._is_first_try(operation)
         async with self._brokers(spec) as brokers:
-            made = await brokers.create(spec.topic, spec.partitions, spec.replication_factor, spec.config)
+            topic_id = await brokers.create(spec.topic, spec.partitions, spec.replication_factor, spec.config)
             hit("topic-created")
-            if made is not None:
-                return Done(_as_made(spec), {"topic_id": made, "created": MADE})
-            found = await _look(brokers, spec)
-        if found is None:
+            if topic_id is not None:
+                return Done(_as_made(spec), {"topic_id": topic_id, "created": MADE})
+            topic = await _look(brokers, spec)
+        if topic is None:
             return Waiting("the brokers report that it exists, and do not list it yet", LOOK_AGAIN_SECONDS)
-        if different := differences(spec, found):
+        if different := differences(spec, topic):
             raise FailedPrecondition(
                 f"topic {spec.topic} was created in the meantime and differs from the resource: {'; '.join(different)}",
                 reason="TOPIC_DIFFERS",
             )
         if mine:
-            return Done("it was created in the meantime, as specified: taken over", {"topic_id": found.topic_id})
-        return Done(_as_made(spec), {"topic_id": found.topic_id, "created": PERHAPS})
+            return Done("it was created in the meantime, as specified: taken over", {"topic_id": topic.topic_id})
+        return Done(_as_made(spec), {"topic_id": topic.topic_id, "created": PERHAPS})
 
     async def take_back(self, operation: Operation) -> Outcome:
         """Deletes the topic that the operation created. If it is not certain that the operation did, the topic has to
@@ -160,13 +160,13 @@ class _Steps:
         if operation.step(CREATE).state is StepState.DONE and "created" not in facts:
             return Done("it was created by someone else")
         async with self._brokers(spec) as brokers:
-            found = await _look(brokers, spec, offsets=True)
-            if found is None:
+            topic = await _look(brokers, spec, offsets=True)
+            if topic is None:
                 return Done("the topic is gone" if "created" in facts else "nothing was made")
             if facts.get("created") == MADE:
-                if found.topic_id != facts["topic_id"]:
+                if topic.topic_id != facts["topic_id"]:
                     return Done("another topic has its name now: left as it is")
-            elif differences(spec, found) or not _is_empty(found):
+            elif differences(spec, topic) or not _is_empty(topic):
                 return Done("a topic with this name exists and may have been created by someone else: not deleted")
             await brokers.delete(spec.topic)
         return Waiting("the brokers delete it", LOOK_AGAIN_SECONDS)
@@ -175,30 +175,30 @@ class _Steps:
         """Adds partitions if the topic has fewer than requested."""
         spec = _spec(operation)
         async with self._brokers(spec) as brokers:
-            found = await _look(brokers, spec)
-            if found is None:
+            topic = await _look(brokers, spec)
+            if topic is None:
                 return _not_listed(operation)
-            if len(found.partitions) >= (spec.partitions or 1):
+            if len(topic.partitions) >= (spec.partitions or 1):
                 return Done(skipped=True)
             await brokers.grow(spec.topic, spec.partitions)
             hit("topic-grown")
-        return Done(f"{len(found.partitions)} to {spec.partitions} partitions")
+        return Done(f"{len(topic.partitions)} to {spec.partitions} partitions")
 
     async def configure(self, operation: Operation) -> Outcome:
         """Sets the configuration keys that differ from the request, and nothing else."""
         spec = _spec(operation)
         async with self._brokers(spec) as brokers:
-            found = await _look(brokers, spec)
-            if found is None:
+            topic = await _look(brokers, spec)
+            if topic is None:
                 return _not_listed(operation)
-            if found.config is None and not spec.config:
+            if topic.config is None and not spec.config:
                 return Done("the brokers do not show its configuration, and the resource has none", skipped=True)
-            if found.config is None:
+            if topic.config is None:
                 raise FailedPrecondition(
                     f"the brokers do not let keelman see the configuration of topic {spec.topic} (DESCRIBE_CONFIGS)",
                     reason="KEPT_OUT",
                 )
-            to_set, to_unset = config_changes(spec, found)
+            to_set, to_unset = config_changes(spec, topic)
             if not (to_set or to_unset):
                 return Done(skipped=True)
             await brokers.configure(spec.topic, to_set, to_unset)
@@ -216,7 +216,7 @@ class _Steps:
                     return _not_listed(operation)
                 if different := differences(spec, seen.topic):
                     return Waiting(f"a broker does not know of it yet: {'; '.join(different)}", LOOK_AGAIN_SECONDS)
-                if any(one.leader < 0 for one in seen.topic.partitions):
+                if any(partition.leader < 0 for partition in seen.topic.partitions):
                     return Waiting("partitions have no leader yet", LOOK_AGAIN_SECONDS)
         assert seen.topic is not None
         self._note(operation, seen)
@@ -239,8 +239,8 @@ class _Steps:
         spec = _spec(operation)
         async with self._brokers(spec) as brokers:
             for described in await brokers.described_by_each(spec.topic):
-                if (found := described.topics.get(spec.topic)) is not None:
-                    if operation.facts["topic_id"] in ("", found.id):
+                if (topic := described.topics.get(spec.topic)) is not None:
+                    if operation.facts["topic_id"] in ("", topic.id):
                         return Waiting("the brokers delete it", LOOK_AGAIN_SECONDS)
                     return Done("deleted; another topic was created in the meantime")
         self._note(operation, Seen(self._store.database.clock(), ""))
@@ -288,17 +288,17 @@ async def _look(brokers: TopicBrokers, spec: TopicSpec, *, offsets: bool = False
     return seen_of(described, spec.topic, ends, configs.get(spec.topic), EPOCH).topic
 
 
-def _check_reachable(spec: TopicSpec, found: SeenTopic) -> None:
+def _check_reachable(spec: TopicSpec, topic: SeenTopic) -> None:
     """Raises FailedPrecondition where the topic can never become as requested."""
-    have = len(found.partitions)
+    have = len(topic.partitions)
     if 0 < spec.partitions < have:
         raise FailedPrecondition(
             f"topic {spec.topic} has {have} partitions, specified are {spec.partitions}: partitions only grow",
             reason="TOPIC_DIFFERS",
         )
-    if spec.replication_factor and spec.replication_factor != found.replicas:
+    if spec.replication_factor and spec.replication_factor != topic.replicas:
         raise FailedPrecondition(
-            f"topic {spec.topic} has {found.replicas} replicas of each partition, specified are "
+            f"topic {spec.topic} has {topic.replicas} replicas of each partition, specified are "
             f"{spec.replication_factor}: the number cannot change on an existing topic",
             reason="TOPIC_DIFFERS",
         )
@@ -312,7 +312,10 @@ def _not_listed(operation: Operation) -> Outcome:
 
 
 def _is_empty(topic: SeenTopic) -> bool:
-    return all(one.offsets is not None and one.offsets[0] == one.offsets[1] == 0 for one in topic.partitions)
+    return all(
+        partition.offsets is not None and partition.offsets[0] == partition.offsets[1] == 0
+        for partition in topic.partitions
+    )
 
 
 def _as_made(spec: TopicSpec) -> str:

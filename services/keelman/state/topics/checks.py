@@ -53,13 +53,13 @@ def check_change(topic: Topic, spec: TopicSpec, brokers_have: int) -> None:
     """Raises InvalidArgument for a field that cannot be changed, or not while the brokers have the topic with that
     number of partitions (0: unknown)."""
     old = topic.spec
-    for field, was, wanted in (
+    for field, was, new in (
         ("spec.broker_cluster", old.broker_cluster, spec.broker_cluster),
         ("spec.topic", old.topic, spec.topic),
         ("spec.origin", old.annotations.origin, spec.annotations.origin),
     ):
-        if was != wanted:
-            raise InvalidArgument.of(field, wanted, f"{was!r}, as when the topic was created: it cannot be changed")
+        if was != new:
+            raise InvalidArgument.of(field, new, f"{was!r}, as when the topic was created: it cannot be changed")
     if topic.applied.goal is TopicGoal.ABSENT and topic.applied.ended:
         return
     least = max(brokers_have, old.partitions)
@@ -77,7 +77,7 @@ def check_change(topic: Topic, spec: TopicSpec, brokers_have: int) -> None:
 def config_violations(config: Mapping[str, str], *, managed: bool) -> list[Violation]:
     """Returns the problems of a topic's configuration. Managed brokers are of a known version; others may have keys of
     their own, so of their keys only those are refused that look mistyped."""
-    found: list[Violation] = []
+    violations: list[Violation] = []
     for key, value in sorted(config.items()):
         field = f"spec.config.{key}"
         if key not in TOPIC_CONFIGS:
@@ -85,12 +85,12 @@ def config_violations(config: Mapping[str, str], *, managed: bool) -> list[Viola
             if near or managed or not key.strip():
                 hint = f"did you mean {near!r}? " if near else ""
                 legal = f"{hint}one of {', '.join(TOPIC_CONFIGS)}"
-                found += InvalidArgument.of("spec.config", key, legal).violations
+                violations += InvalidArgument.of("spec.config", key, legal).violations
         elif len(value) > MAX_VALUE:
-            found += InvalidArgument.of(field, f"{value[:20]}...", f"at most {MAX_VALUE} characters").violations
+            violations += InvalidArgument.of(field, f"{value[:20]}...", f"at most {MAX_VALUE} characters").violations
         elif problem := value_problem(key, value, bounds=managed):
-            found += InvalidArgument.of(field, value, problem).violations
-    return found
+            violations += InvalidArgument.of(field, value, problem).violations
+    return violations
 
 
 def _check_replication(spec: TopicSpec, cluster: BrokerCluster) -> None:

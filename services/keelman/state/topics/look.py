@@ -61,11 +61,11 @@ class TopicLook:
             with self._commits.subscribe(TOPIC, BROKER_CLUSTER) as changed:
                 while True:
                     changed.clear()
-                    wanted = self._store.snapshot.clusters_with_topics()
-                    for name in self._followed.keys() - wanted:
+                    clusters = self._store.snapshot.clusters_with_topics()
+                    for name in self._followed.keys() - clusters:
                         tasks.pop(name).cancel()
                         del self._followed[name]
-                    for name in sorted(wanted - self._followed.keys()):
+                    for name in sorted(clusters - self._followed.keys()):
                         follower = self._followed[name] = _Follower(self._store, name)
                         tasks[name] = followers.start(follower.run(), name=f"topics of {name}")
                     await changed.wait()
@@ -128,20 +128,20 @@ class _Follower:
         topics = {topic.name: topic for topic in snapshot.topics_of(self._cluster)}
         whole = time.monotonic() >= self._whole_at
         due, self._due = self._due, set()
-        wanted = topics if whole else {name: topics[name] for name in due if name in topics}
-        if cluster is None or not wanted:
+        chosen = topics if whole else {name: topics[name] for name in due if name in topics}
+        if cluster is None or not chosen:
             return
         begun = time.monotonic()
         try:
             late = Unavailable(f"the brokers did not answer about topics in {WHOLE_SECONDS:g} s")
             async with deadline(WHOLE_SECONDS, late):
-                found = await self._ask(cluster, wanted)
+                answers = await self._ask(cluster, chosen)
         except KeelmanError as error:
             await self._failed(error)
             return
         if self._problem and not whole:
             self._reconciler.wake()
-        self.found |= found
+        self.found |= answers
         self._problem = ""
         if whole:
             now = time.monotonic()
@@ -157,28 +157,29 @@ class _Follower:
             log.info("topics_not_asked", broker_cluster=self._cluster, error=error.message)
         self._problem = error.message
 
-    async def _ask(self, cluster: BrokerCluster, wanted: Mapping[str, Topic]) -> dict[str, Seen]:
+    async def _ask(self, cluster: BrokerCluster, topics: Mapping[str, Topic]) -> dict[str, Seen]:
         brokers = await self._open(asked_properties(cluster))
-        names = {topic.spec.topic for topic in wanted.values()}
+        names = {topic.spec.topic for topic in topics.values()}
         described = await brokers.describe(names)
         now = self._store.database.clock()
         offsets = await brokers.offsets(described.topics)
-        await self._read_configs(brokers, {n: t for n, t in wanted.items() if t.spec.topic in described.topics})
-        known = {name: self._configs[name][1] for name in wanted if name in self._configs}
+        await self._read_configs(brokers, {n: t for n, t in topics.items() if t.spec.topic in described.topics})
+        configs = {name: self._configs[name][1] for name in topics if name in self._configs}
         return {
-            name: seen_of(described, topic.spec.topic, offsets, known.get(name), now) for name, topic in wanted.items()
+            name: seen_of(described, topic.spec.topic, offsets, configs.get(name), now)
+            for name, topic in topics.items()
         }
 
-    async def _read_configs(self, brokers: TopicBrokers, wanted: Mapping[str, Topic]) -> None:
+    async def _read_configs(self, brokers: TopicBrokers, topics: Mapping[str, Topic]) -> None:
         now = time.monotonic()
-        age = {name: self._configs[name][0] if name in self._configs else float("-inf") for name in wanted}
-        due = sorted((name for name in wanted if now - age[name] >= CONFIG_SECONDS), key=lambda name: age[name])
+        age = {name: self._configs[name][0] if name in self._configs else float("-inf") for name in topics}
+        due = sorted((name for name in topics if now - age[name] >= CONFIG_SECONDS), key=lambda name: age[name])
         some = due[:CONFIGS_AT_ONCE]
         if not some:
             return
-        found = await brokers.configs({wanted[name].spec.topic for name in some})
+        configs = await brokers.configs({topics[name].spec.topic for name in some})
         for name in some:
-            config = found.get(wanted[name].spec.topic)
+            config = configs.get(topics[name].spec.topic)
             if config is not None:
                 self._configs[name] = (now, config)
 

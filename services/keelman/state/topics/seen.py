@@ -34,7 +34,7 @@ class SeenTopic:
     @property
     def own_config(self) -> dict[str, str]:
         """The configuration set for this topic, without the brokers' defaults."""
-        return {key: one.value for key, one in sorted((self.config or {}).items()) if one.own}
+        return {key: value.value for key, value in sorted((self.config or {}).items()) if value.own}
 
     @property
     def replicas(self) -> int:
@@ -65,7 +65,7 @@ def seen_of(
 ) -> Seen:
     """Returns the brokers' report of one topic."""
     info = described.topics.get(name)
-    addresses = {node: (one.host, one.port) for node, one in described.brokers.items()}
+    addresses = {node: (broker.host, broker.port) for node, broker in described.brokers.items()}
     topic = None if info is None else _topic(info, offsets, config)
     return Seen(now, "", topic, addresses)
 
@@ -74,8 +74,8 @@ def _topic(
     info: TopicInfo, offsets: Mapping[tuple[str, int], tuple[int, int]], config: Mapping[str, ConfigValue] | None
 ) -> SeenTopic:
     parts = tuple(
-        SeenPartition(number, one.node, one.replicas, one.isr, offsets.get((info.name, number)))
-        for number, one in sorted(info.partitions.items())
+        SeenPartition(number, leader.node, leader.replicas, leader.isr, offsets.get((info.name, number)))
+        for number, leader in sorted(info.partitions.items())
     )
     return SeenTopic(info.id, parts, config)
 

@@ -28,6 +28,6 @@ def _seen(topic: Topic, seen: Seen) -> tuple[TopicState, str]:
     if seen.problem:
         return TopicState.UNKNOWN, seen.problem
     if is_gone(topic, seen):
-        why = f"the brokers have no topic {topic.spec.topic}: it was deleted without this resource"
-        return TopicState.MISSING, why
+        reason = f"the brokers have no topic {topic.spec.topic}: it was deleted without this resource"
+        return TopicState.MISSING, reason
     return TopicState.PRESENT, ""  # without an answer since its operation ended: as the operation left it

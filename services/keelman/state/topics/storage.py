@@ -22,14 +22,14 @@ async def storage_topics(name: str, snapshot: Snapshot) -> pb.DescribeStorageTop
     uses = {topic: key.partition(".")[0] for key, topic in topics_of(name, cluster.spec.properties).items()}
     late = Unavailable(f"no broker answers at {properties['bootstrap.servers']} within {ANSWER_SECONDS:g} s")
     async with deadline(ANSWER_SECONDS, late), TopicBrokers.open(properties) as brokers:
-        found = await brokers.describe(uses)
-        configs = await brokers.configs(found.topics)
-    made = pb.DescribeStorageTopicsResponse(brokers=len(found.brokers))
-    for topic, info in sorted(found.topics.items()):
+        description = await brokers.describe(uses)
+        configs = await brokers.configs(description.topics)
+    response = pb.DescribeStorageTopicsResponse(brokers=len(description.brokers))
+    for topic, info in sorted(description.topics.items()):
         policy = configs.get(topic, {}).get(POLICY)
-        made.topics.add(
+        response.topics.add(
             use=uses[topic], topic=topic, cleanup_policy="" if policy is None else policy.value,
             partitions=len(info.partitions),
-            replication_factor=min((len(one.replicas) for one in info.partitions.values()), default=0),
+            replication_factor=min((len(partition.replicas) for partition in info.partitions.values()), default=0),
         )  # fmt: skip
-    return made
+    return response

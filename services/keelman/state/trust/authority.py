@@ -39,13 +39,13 @@ class Authority:
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "keelman installation")])
         usage = _usage(key_cert_sign=True, crl_sign=True)
-        made = (
+        builder = (
             _builder(name, name, key.public_key(), now - BEFORE, now + timedelta(days=365 * AUTHORITY_YEARS))
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .add_extension(usage, critical=True)
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
         )
-        return cls(made.sign(key, hashes.SHA256()), key)
+        return cls(builder.sign(key, hashes.SHA256()), key)
 
     @classmethod
     def of(cls, certificate: str, key: str) -> Authority:
@@ -71,8 +71,8 @@ class Authority:
 
     def sign(self, request: str, holder: Identity, hosts: Iterable[str], now: datetime, life: timedelta) -> str:
         """Returns the certificate of a request's maker, in PEM and followed by the CA's. Raises InvalidArgument."""
-        asked = read_request(request)
-        public = asked.public_key()
+        signing_request = read_request(request)
+        public = signing_request.public_key()
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{holder.kind}/{holder.name}"[:64])])
         names = [
             x509.UniformResourceIdentifier(holder.uri),
@@ -83,7 +83,7 @@ class Authority:
         of_authority = x509.AuthorityKeyIdentifier.from_issuer_public_key(self.key.public_key())
         begin = now - min(BEFORE, life / 10)
         end = min(now + life, self.certificate.not_valid_after_utc)
-        made = (
+        builder = (
             _builder(subject, self.certificate.subject, public, begin, end)
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(digital_signature=True), critical=True)
@@ -92,7 +92,7 @@ class Authority:
             .add_extension(x509.SubjectKeyIdentifier.from_public_key(public), critical=False)
             .add_extension(of_authority, critical=False)
         )
-        signed = made.sign(self.key, hashes.SHA256())
+        signed = builder.sign(self.key, hashes.SHA256())
         return signed.public_bytes(Encoding.PEM).decode() + self.pem
 
 
@@ -100,9 +100,9 @@ def read_request(text: str) -> x509.CertificateSigningRequest:
     """Returns a request whose signature proves that its maker has the key. Raises InvalidArgument."""
     legal = "a PKCS#10 request in PEM, signed with an elliptic key or with one of RSA of 2048 bits or more"
     try:
-        found = x509.load_pem_x509_csr(text.encode())
-        key = found.public_key()
-        is_right = found.is_signature_valid and (
+        signing_request = x509.load_pem_x509_csr(text.encode())
+        key = signing_request.public_key()
+        is_right = signing_request.is_signature_valid and (
             isinstance(key, ec.EllipticCurvePublicKey)
             or (isinstance(key, rsa.RSAPublicKey) and key.key_size >= MIN_RSA_BITS)
         )
@@ -110,7 +110,7 @@ def read_request(text: str) -> x509.CertificateSigningRequest:
         is_right = False
     if not is_right:
         raise InvalidArgument.of("certificate_request", text[:40], legal)
-    return found
+    return signing_request
 
 
 def key_digest_of(request: str) -> str:
@@ -121,17 +121,17 @@ def key_digest_of(request: str) -> str:
 def checked_hosts(hosts: Iterable[str]) -> list[str]:
     """Returns addresses and host names in their normal form, each once. Raises InvalidArgument for anything else, and
     for names that only keelman gives."""
-    found = list(dict.fromkeys(map(normal_host, hosts)))
-    if len(found) > MAX_HOSTS:
-        raise InvalidArgument.of("hosts", len(found), f"at most {MAX_HOSTS} addresses and host names")
-    for host in found:
+    normal = list(dict.fromkeys(map(normal_host, hosts)))
+    if len(normal) > MAX_HOSTS:
+        raise InvalidArgument.of("hosts", len(normal), f"at most {MAX_HOSTS} addresses and host names")
+    for host in normal:
         try:
             ipaddress.ip_address(host)
         except ValueError:
             is_name = host and host.isascii() and len(host) <= 253 and all(c.isalnum() or c in "-._" for c in host)
             if not is_name or host.rstrip(".").endswith(DOMAIN):
                 raise InvalidArgument.of("hosts", host, f"an address or a host's name, outside of {DOMAIN}") from None
-    return found
+    return normal
 
 
 def _builder(

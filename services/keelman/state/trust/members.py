@@ -108,13 +108,13 @@ class Members:
 
         Raises Unauthenticated, PermissionDenied, AlreadyExists and InvalidArgument.
         """
-        given = parsed_token(token)
+        secret = parsed_token(token)
         try:
-            await self._check_known(given)  # first: a stranger is never shown its own words, which may be guesses
+            await self._check_known(secret)  # first: a stranger is never shown its own words, which may be guesses
             name = checked_name("name", holder.name)
             hosts, key = checked_hosts(hosts), key_digest_of(request)
             async with self.store.write() as tx:
-                row = await self._usable(tx, given, key)
+                row = await self._usable(tx, secret, key)
                 if row.role != holder.kind or row.member not in ("", name):
                     whom = f"{row.role} {row.member!r}" if row.member else f"a {row.role}"
                     raise PermissionDenied(
@@ -126,7 +126,7 @@ class Members:
                 row.use_time, row.used_by, row.used_key = micros(tx.now), name, key
                 return await self._signed(tx, holder, request, key, hosts)
         except (Unauthenticated, PermissionDenied, AlreadyExists) as error:
-            log.warning("join_refused", token=given.name, name=holder.path, reason=error.reason, error=error.message)
+            log.warning("join_refused", token=secret.name, name=holder.path, reason=error.reason, error=error.message)
             raise
 
     async def renew(
@@ -169,12 +169,12 @@ class Members:
         async with self.store.database.read() as session:
             await check_holder(session, holder, key)
 
-    async def _check_known(self, given: JoinSecret) -> None:
+    async def _check_known(self, join_secret: JoinSecret) -> None:
         async with self.store.database.read() as session:
-            _known(await session.get(JoinTokenRow, given.name), given)
+            _known(await session.get(JoinTokenRow, join_secret.name), join_secret)
 
-    async def _usable(self, tx: Transaction, given: JoinSecret, key: str) -> JoinTokenRow:
-        row = _known(await tx.session.get(JoinTokenRow, given.name), given)
+    async def _usable(self, tx: Transaction, join_secret: JoinSecret, key: str) -> JoinTokenRow:
+        row = _known(await tx.session.get(JoinTokenRow, join_secret.name), join_secret)
         if row.use_time and row.used_key != key:
             raise Unauthenticated(
                 f"join token {row.name} was used at {shown_time(moment(row.use_time))} by {row.role} {row.used_by!r}: "
@@ -232,12 +232,12 @@ async def open_members(store: Store, life: timedelta) -> Members:
     async with store.write() as tx:
         row = await tx.session.get(AuthorityRow, 1)
         if row is None:
-            made = Authority.made(tx.now)
-            sealed = sealer_of(tx.session).seal({SECRET: made.key_pem}, AUTHORITY)[SECRET]
-            tx.session.add(AuthorityRow(id=1, certificate=made.pem, secret=sealed, create_time=micros(tx.now)))
+            authority = Authority.made(tx.now)
+            sealed = sealer_of(tx.session).seal({SECRET: authority.key_pem}, AUTHORITY)[SECRET]
+            tx.session.add(AuthorityRow(id=1, certificate=authority.pem, secret=sealed, create_time=micros(tx.now)))
             await tx.session.flush()
-            log.info("authority_made", digest=made.digest)
-            return Members(store, made, life)
+            log.info("authority_made", digest=authority.digest)
+            return Members(store, authority, life)
         key = sealer_of(tx.session).open({SECRET: row.secret}, AUTHORITY)[SECRET]
         return Members(store, Authority.of(row.certificate, key), life)
 
@@ -273,18 +273,18 @@ async def _own_hosts(
     """Returns the hosts that certificates of a node may name: none of a gateway or another node, except loopback and
     the address that the node calls from."""
     own = Identity(IdentityKind.NODE, node).path
-    others = [one for one in (await session.exec(select(CertificateRow))).all() if one.holder != own]
-    taken = {one.host for one in snapshot.nodes.values() if one.name != node}
-    for one in others:
-        if not one.holder.startswith("node/") or one.end_time > micros(now):
-            taken |= {*one.hosts}
+    others = [row for row in (await session.exec(select(CertificateRow))).all() if row.holder != own]
+    taken = {other_node.host for other_node in snapshot.nodes.values() if other_node.name != node}
+    for other in others:
+        if not other.holder.startswith("node/") or other.end_time > micros(now):
+            taken |= {*other.hosts}
     taken = {normal_host(host) for host in taken}
     return [host for host in hosts if host not in taken or is_loopback(host) or host == normal_host(asked_from)]
 
 
-def _known(row: JoinTokenRow | None, given: JoinSecret) -> JoinTokenRow:
+def _known(row: JoinTokenRow | None, join_secret: JoinSecret) -> JoinTokenRow:
     """Returns the row of a token. Raises Unauthenticated for an unknown token."""
-    if row is None or not hmac.compare_digest(row.secret_digest, _digest(given.secret)):
+    if row is None or not hmac.compare_digest(row.secret_digest, _digest(join_secret.secret)):
         raise Unauthenticated(
             "the join token is unknown: it is mistyped, was deleted, or has expired; create another with "
             "`keelman node token create`",
@@ -303,5 +303,7 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _taken(holder: Identity, why: str) -> AlreadyExists:
-    return AlreadyExists(f"the name of {holder} is taken: {why}", reason="NAME_TAKEN", metadata={"name": holder.name})
+def _taken(holder: Identity, reason: str) -> AlreadyExists:
+    return AlreadyExists(
+        f"the name of {holder} is taken: {reason}", reason="NAME_TAKEN", metadata={"name": holder.name}
+    )

@@ -104,5 +104,5 @@ class Trust:
 
 def hosts_of(settings: Settings) -> tuple[str, ...]:
     """Returns the state service's names in its certificate, beside the name that all state services have."""
-    advertised = [one.rpartition(":")[0].strip("[]") for one in settings.address.split(",")]
-    return tuple(dict.fromkeys(one for one in (settings.host, *advertised) if one and one not in ANY))
+    advertised = [part.rpartition(":")[0].strip("[]") for part in settings.address.split(",")]
+    return tuple(dict.fromkeys(host for host in (settings.host, *advertised) if host and host not in ANY))
