@@ -76,7 +76,7 @@ async def test_a_repeated_request_voids_the_token_that_it_made_first(members: Me
     with pytest.raises(FailedPrecondition, match=f"{row.name}, was used by node 'n1'"):
         await members.create_token(JoinRole.NODE, "", 600, "r-1")
     await members.create_token(JoinRole.NODE, "", 600, "r-2")
-    with pytest.raises(InvalidArgument, match=r"request_id: 'r-2' is not legal: an id of its own; .* for node \(any\)"):
+    with pytest.raises(InvalidArgument, match=r"request_id: 'r-2' is not legal: a new id; .* for node \(any\)"):
         await members.create_token(JoinRole.GATEWAY, "", 600, "r-2")
 
 
