@@ -117,10 +117,10 @@ def test_who_reads_a_compacted_topic_knows_what_the_others_know(
     for what, name, more in actions:
         topic.act(what, name, more)
         topic.lead()
-        known, anew = topic.state, topic.read_anew(tombstones=tombstones)
-        assert anew.connectors == known.connectors
-        assert {n: anew.target(n) for n in anew.connectors} == {n: known.target(n) for n in known.connectors}
-        assert anew.work() == known.work()
-        assert {work: anew.task(work) for work in anew.work()} == {work: known.task(work) for work in known.work()}
-        assert not known.lapsing
-        assert known.leftovers() == [] == known.restored()
+        state, anew = topic.state, topic.read_anew(tombstones=tombstones)
+        assert anew.connectors == state.connectors
+        assert {n: anew.target(n) for n in anew.connectors} == {n: state.target(n) for n in state.connectors}
+        assert anew.work() == state.work()
+        assert {work: anew.task(work) for work in anew.work()} == {work: state.task(work) for work in state.work()}
+        assert not state.lapsing
+        assert state.leftovers() == [] == state.restored()

@@ -26,8 +26,8 @@ pytestmark = pytest.mark.component
 
 @pytest_asyncio.fixture(scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    async with running_system(tmp_path_factory.mktemp("system")) as made:
-        yield made
+    async with running_system(tmp_path_factory.mktemp("system")) as new_running_system:
+        yield new_running_system
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -43,33 +43,33 @@ async def prompt(system: System, tmp_path_factory: pytest.TempPathFactory) -> As
         external = ExternalBrokers(bootstrap_servers="127.0.0.1:1")
         await gateway.create(kinds.BROKER_CLUSTERS, "default", BrokerClusterSpec(external=external))
         write_home(system, folder)
-        async with commands(folder) as made:
-            yield made
+        async with commands(folder) as new_commands:
+            yield new_commands
 
 
 async def ran(prompt: Commands, *lines: str) -> list[Ran]:
     """Commands that all succeed."""
-    found = [await prompt.run(line.split()) for line in lines]
-    assert [one.code for one in found] == [OK] * len(lines), found
-    return found
+    results = [await prompt.run(line.split()) for line in lines]
+    assert [result.code for result in results] == [OK] * len(lines), results
+    return results
 
 
 async def shown(prompt: Commands, line: str) -> Any:
-    [found] = await ran(prompt, f"{line} -o json")
-    return json.loads(found.out)
+    [result] = await ran(prompt, f"{line} -o json")
+    return json.loads(result.out)
 
 
 async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by_bit(prompt: Commands) -> None:
-    port, metrics, kept = free_ports(3)
-    made, again = await ran(
+    port, metrics, stored = free_ports(3)
+    result, again = await ran(
         prompt,
         "create wc whole --count 1 --description nightly --label team=blue --label tier=1 --node-selector disk=ssd "
-        f"--port {port} --metrics-port {metrics} --reserved-port {kept} --cpus 1.5 --memory 512MiB "
+        f"--port {port} --metrics-port {metrics} --reserved-port {stored} --cpus 1.5 --memory 512MiB "
         "--set offset.flush.interval.ms=1000 --set task.shutdown.graceful.timeout.ms=1",
         "update wc whole --set offset.flush.interval.ms=2000 --unset task.shutdown.graceful.timeout.ms --unlabel tier "
         "--label team=red --memory 1GiB --node-selector none --description night",
     )
-    assert made.out == "worker-cluster/whole\n"
+    assert result.out == "worker-cluster/whole\n"
     assert again.out == "worker-cluster/whole updated\n"
     spec = (await shown(prompt, "get wc whole"))["spec"]
     assert spec["properties"] == {"offset.flush.interval.ms": "2000"}
@@ -77,11 +77,11 @@ async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by
     assert spec["node_selector"] == {}
     assert spec["limits"] == {"cpus": 1.5, "memory_bytes": str(1 << 30)}
     assert (spec["description"], spec["port"], spec["metrics_port"], spec["reserved_ports"]) == (
-        "night", port, metrics, [kept],
+        "night", port, metrics, [stored],
     )  # fmt: skip
     [same] = await ran(prompt, "update wc whole --description night")
     assert same.out == "worker-cluster/whole has these values already\n"
-    assert [one["name"] for one in (await shown(prompt, "get wc -l team=red"))["items"]] == ["whole"]
+    assert [item["name"] for item in (await shown(prompt, "get wc -l team=red"))["items"]] == ["whole"]
     assert (await shown(prompt, "get wc -l team=blue"))["items"] == []
     [said] = await ran(prompt, "describe wc whole")
     assert "limits: 1.5 processors, 1.0 GiB of memory, each worker" in said.out
@@ -106,8 +106,8 @@ async def test_a_cluster_grows_and_shrinks_and_a_forced_stop_ends_it(prompt: Com
     assert {line.split()[2] for line in table.out.splitlines()[1:]} == {"worker/grows/0"}
     number = plans["items"][0]["revision"]
     assert await shown(prompt, f"get plan {number}") == plans["items"][0]
-    [one] = await ran(prompt, f"get plan/{number}")
-    assert {line.split()[0] for line in one.out.splitlines()[1:]} == {number}
+    [item] = await ran(prompt, f"get plan/{number}")
+    assert {line.split()[0] for line in item.out.splitlines()[1:]} == {number}
     stopped, deleted = await ran(prompt, "stop wc grows --force --wait --timeout 60", "delete wc grows --yes --wait")
     assert stopped.out == "worker-cluster/grows stopped\n"
     assert deleted.out == "worker-cluster/grows deleted\n"
@@ -182,7 +182,7 @@ async def test_a_pinned_cluster_changes_its_nodes_and_is_not_scaled(prompt: Comm
     assert (await shown(prompt, "get wc pinned"))["spec"]["nodes"]["names"] == ["node-1", "node-2"]
     await ran(prompt, "update wc pinned --remove-node node-1 --wait --timeout 60")
     workers = (await shown(prompt, "get workers --cluster pinned"))["items"]
-    assert [one["node"] for one in workers] == ["node-2"]
+    assert [worker["node"] for worker in workers] == ["node-2"]
     refused = await prompt.run(["scale", "wc", "pinned", "--count", "2"])
     assert refused.code == USAGE
     assert "the workers of pinned are on nodes that it names (node-2)" in refused.err
@@ -190,13 +190,13 @@ async def test_a_pinned_cluster_changes_its_nodes_and_is_not_scaled(prompt: Comm
 
 
 async def test_nodes_are_expected_labelled_and_cordoned(prompt: Commands) -> None:
-    made, labelled, _ = await ran(
+    result, labelled, _ = await ran(
         prompt,
         "create node node-9 --label disk=ssd --memory 8GiB --description later",
         "label node/node-9 zone=a disk-",
         "cordon node-9",
     )
-    assert (made.out, labelled.out) == ("node/node-9\n", "node/node-9 updated\n")
+    assert (result.out, labelled.out) == ("node/node-9\n", "node/node-9 updated\n")
     node = await shown(prompt, "get node node-9")
     assert node["status"]["state"] == "NODE_STATE_EXPECTED"
     assert (node["spec"]["labels"], node["spec"]["cordoned"]) == ({"zone": "a"}, True)
@@ -220,7 +220,7 @@ async def test_a_drained_node_is_left_and_pinned_workers_are_named(prompt: Comma
         "  pinned to node node-1, and so stays: worker/stays/0",
     ]
     workers = (await shown(prompt, "get workers --cluster moves"))["items"]
-    assert [one["node"] for one in workers] == ["node-2"] * 2
+    assert [worker["node"] for worker in workers] == ["node-2"] * 2
     stuck = await prompt.run(["drain", "node-2", "--wait", "--timeout", "60"])
     assert stuck.code == FAILED
     assert "no other node takes the workloads that leave: node-1 is draining; stays: worker/moves/" in stuck.err

@@ -93,8 +93,8 @@ SOLO = {
 
 @pytest_asyncio.fixture(scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    async with running_system(tmp_path_factory.mktemp("system")) as made:
-        yield made
+    async with running_system(tmp_path_factory.mktemp("system")) as new_running_system:
+        yield new_running_system
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -108,15 +108,15 @@ async def prompt(system: System, tmp_path_factory: pytest.TempPathFactory) -> As
 
         await eventually(both_nodes)
     write_home(system, folder)
-    async with commands(folder) as made:
-        yield made
+    async with commands(folder) as new_commands:
+        yield new_commands
 
 
 async def ran(prompt: Commands, line: str, code: int = OK) -> Ran:
-    found = await prompt.run(line.split())
-    assert found.code == code, found
-    assert CANARY not in found.out + found.err
-    return found
+    result = await prompt.run(line.split())
+    assert result.code == code, result
+    assert CANARY not in result.out + result.err
+    return result
 
 
 async def test_what_is_exported_is_applied_with_no_difference(prompt: Commands, system: System, tmp_path: Path) -> None:
@@ -140,15 +140,15 @@ async def test_what_is_exported_is_applied_with_no_difference(prompt: Commands, 
     (solo := tmp_path / "solo.json").write_text(json.dumps(SOLO))
     assert (await ran(prompt, f"apply -f {solo}")).out == "dedicated-connector/solo created\n"
 
-    kept = set()
+    remaining = set()
     for form in FORMS:
         exported = (await ran(prompt, f"export {form.kind.singular}")).out
         (file := tmp_path / f"{form.kind.singular}.yaml").write_text(exported)
         if exported:
-            kept.add(form.kind.singular)
+            remaining.add(form.kind.singular)
             again = await ran(prompt, f"apply -f {file} --plan")
             assert again.out.endswith(" unchanged\n"), again
-    assert kept == {form.kind.singular for form in FORMS} - {"plugin-import"}
+    assert remaining == {form.kind.singular for form in FORMS} - {"plugin-import"}
     (whole := tmp_path / "whole.json").write_text((await ran(prompt, "export -o json")).out)
     assert (await ran(prompt, f"apply -f {whole} --plan")).code == OK
     unchanged = await ran(prompt, f"apply -f {everything}")
@@ -186,7 +186,7 @@ async def test_only_what_differs_is_changed_and_pruned_are_those_of_the_labels(
     told = await ran(prompt, f"apply -f {folder} --prune -l set=s")
     assert told.out == ("worker-cluster/small changed: count, properties.offset.flush.interval.ms\ntopic/old removed\n")
     programs = json.loads((await ran(prompt, f"apply -f {folder} --prune -l set=s --plan -o json")).out)
-    assert [one["action"] for one in programs["items"]] == ["none"]
+    assert [item["action"] for item in programs["items"]] == ["none"]
     (folder / "old.json").write_text("[]")
     file.unlink()
     gone = await ran(prompt, f"apply -f {folder} --prune -l set=s --wait --timeout 60")

@@ -13,22 +13,22 @@ from support.kafka.topics import create_topic
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    made = Brokers(tmp_path_factory.mktemp("broker"))
-    create_topic(made.bootstrap, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
-    yield made
-    made.close()
+    new_brokers = Brokers(tmp_path_factory.mktemp("broker"))
+    create_topic(new_brokers.bootstrap, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+    yield new_brokers
+    new_brokers.close()
 
 
 @pytest.fixture
 def bench(brokers: Brokers) -> Iterator[Callable[..., Bench]]:
-    made: list[Bench] = []
+    benches: list[Bench] = []
 
     def make(**config: str) -> Bench:
-        made.append(Bench(brokers, **config))
-        return made[-1]
+        benches.append(Bench(brokers, **config))
+        return benches[-1]
 
     yield make
-    runs = [run for one in made for run in one.runs]
+    runs = [run for bench in benches for run in bench.runs]
     for run in runs:
         run.loop.control.cut("TEST_ENDED")
     for run in runs:

@@ -108,11 +108,11 @@ class Mirror:
 
     def offsets(self) -> dict[int, int]:
         """The committed source offsets, by partition; and no two rows of one."""
-        found = {}
+        offsets = {}
         for key, value in self.rows():
             if b'"topic"' in key:
-                found[int(_field(key, "partition"))] = int(_field(value, "offset"))
-        return found
+                offsets[int(_field(key, "partition"))] = int(_field(value, "offset"))
+        return offsets
 
     def rows(self) -> list[tuple[bytes, bytes]]:
         """The connector's newest committed rows of the offset topic."""
@@ -138,8 +138,8 @@ class Mirror:
 
     def copied(self) -> dict[str, list[bytes | None]]:
         """What a reader of committed records sees of the copy, by partition."""
-        found = read(self.bootstrap, f"there.{self.name}")
-        return {str(partition): [value for _, value in records] for partition, records in found.items()}
+        answer = read(self.bootstrap, f"there.{self.name}")
+        return {str(partition): [value for _, value in records] for partition, records in answer.items()}
 
     async def is_whole(self) -> None:
         """Waits for all records, each once and in order, and for the offsets of the last ones."""
@@ -171,17 +171,17 @@ def read(bootstrap: str, topic: str) -> dict[int, list[tuple[Any, Any]]]:
         }
     )
     try:
-        known = consumer.list_topics(topic, 30).topics[topic].partitions
-        found: dict[int, list[tuple[Any, Any]]] = {partition: [] for partition in known}
-        consumer.assign([TopicPartition(topic, partition, 0) for partition in known])
+        partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+        answer: dict[int, list[tuple[Any, Any]]] = {partition: [] for partition in partitions}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in partitions])
         ended: set[int] = set()
-        while len(ended) < len(found):
+        while len(ended) < len(answer):
             message = consumer.poll(1.0)
             if message is not None and message.error():
                 ended.add(message.partition())
             elif message is not None:
-                found[message.partition()].append((message.key(), message.value()))
-        return found
+                answer[message.partition()].append((message.key(), message.value()))
+        return answer
     finally:
         consumer.close()
 

@@ -77,12 +77,12 @@ def test_a_hosted_run_ends_with_its_test(name: str, tmp_path: Path) -> None:
 
 
 def test_200000_lines_are_identical_after_crashes_at_every_step(bootstrap: str, name: str, tmp_path: Path) -> None:
-    given, taken, log = tmp_path / "given", tmp_path / "taken", tmp_path / "log"
-    given.write_bytes(numbered(200_000, width=60))
+    path, taken, log = tmp_path / "given", tmp_path / "taken", tmp_path / "log"
+    path.write_bytes(numbered(200_000, width=60))
     create_topic(bootstrap, name)
     often = {"keelman.commit.interval.ms": "20"}
-    whole = given.stat().st_size
-    into, out = source(name, given, **often), sink(name, taken, **often)
+    whole = path.stat().st_size
+    into, out = source(name, path, **often), sink(name, taken, **often)
 
     def source_done() -> bool:
         offsets = dict(committed_offsets(bootstrap, "test-offsets", into["name"]))
@@ -94,8 +94,8 @@ def test_200000_lines_are_identical_after_crashes_at_every_step(bootstrap: str, 
     except AssertionError as error:
         raise AssertionError(f"{error}\n{log.read_text()[-4000:]}") from error
     values = [value for _, _, value in records(bootstrap, name)]
-    assert values == given.read_bytes().splitlines()
-    assert taken.read_bytes() == given.read_bytes()
+    assert values == path.read_bytes().splitlines()
+    assert taken.read_bytes() == path.read_bytes()
     uncommitted = records(bootstrap, name, "read_uncommitted")
     assert len(uncommitted) > len(values), "no crash left an aborted record, so this test showed nothing"
 
@@ -103,12 +103,12 @@ def test_200000_lines_are_identical_after_crashes_at_every_step(bootstrap: str, 
 def test_a_restarted_copy_goes_on_where_it_was(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    given, taken = tmp_path / "given", tmp_path / "taken"
+    path, taken = tmp_path / "given", tmp_path / "taken"
     create_topic(bootstrap, name)
     for start in (0, 1000, 2000):
-        with given.open("ab") as file:
+        with path.open("ab") as file:
             file.write(numbered(1000, start))
-        for config in (source(name, given), sink(name, taken)):
+        for config in (source(name, path), sink(name, taken)):
             run = runs(ticket(bootstrap, config))
             told = run.until_records(1000)
             assert told.progress.records == 1000
@@ -116,23 +116,23 @@ def test_a_restarted_copy_goes_on_where_it_was(
             ended = run.drain()
             assert ended.reason == "DRAINED"
             assert ended.progress.lag == 0
-    assert taken.read_bytes() == given.read_bytes() == numbered(3000)
+    assert taken.read_bytes() == path.read_bytes() == numbered(3000)
     entry = Journal(taken).load()
     assert entry is not None
     assert entry.clean
     assert entry.length == len(numbered(3000))
     (of_reader,) = entry.offsets.values()
-    (kept,) = of_reader.values()
-    assert kept.mirrored == (kept.offset,)
+    (stored,) = of_reader.values()
+    assert stored.mirrored == (stored.offset,)
 
 
 def test_a_tail_is_copied_as_it_grows_and_half_a_line_waits(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    given, taken = tmp_path / "given", tmp_path / "taken"
-    reader = runs(ticket(bootstrap, source(name, given)))
+    value, taken = tmp_path / "given", tmp_path / "taken"
+    reader = runs(ticket(bootstrap, source(name, value)))
     reader.until_state("RUNNING")
-    with given.open("ab", buffering=0) as file:  # made only now: a missing file is waited for, and so is its topic
+    with value.open("ab", buffering=0) as file:  # made only now: a missing file is waited for, and so is its topic
         file.write(b"one\r\ntwo\rthr")
         reader.until_records(2)
         runs(ticket(bootstrap, sink(name, taken)))
@@ -144,21 +144,21 @@ def test_a_tail_is_copied_as_it_grows_and_half_a_line_waits(
 def test_the_offset_record_has_javas_key_and_partition(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    given = tmp_path / "given"
-    given.write_bytes(b"a\nb\n")
-    runs(ticket(bootstrap, source(name, given))).copied(2)
-    key = key_bytes(f"{name}-in", {"filename": str(given)})
-    (found,) = [r for r in records(bootstrap, "test-offsets") if r[1] == key]
-    assert (*found[:2], json.loads(found[2])["position"]) == (partition_for(key, OFFSET_PARTITIONS), key, 4)
+    path = tmp_path / "given"
+    path.write_bytes(b"a\nb\n")
+    runs(ticket(bootstrap, source(name, path))).copied(2)
+    key = key_bytes(f"{name}-in", {"filename": str(path)})
+    (result,) = [r for r in records(bootstrap, "test-offsets") if r[1] == key]
+    assert (*result[:2], json.loads(result[2])["position"]) == (partition_for(key, OFFSET_PARTITIONS), key, 4)
 
 
 def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a_fence(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
     """An older writer spelt the key with a space; an aborted transaction then left a newer, false offset behind."""
-    given = tmp_path / "given"
-    given.write_bytes(b"a\nb\n")
-    key = b'["%s-in", {"filename": "%s"}]' % (name.encode(), str(given).encode())
+    path = tmp_path / "given"
+    path.write_bytes(b"a\nb\n")
+    key = b'["%s-in", {"filename": "%s"}]' % (name.encode(), str(path).encode())
     settings = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"}
     older = Producer({**settings, "transactional.id": f"test-workers-{name}-in-0"})
     older.init_transactions(60)
@@ -167,7 +167,7 @@ def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a
         older.produce("test-offsets", value, key)
         assert older.flush(60) == 0
         end(60)
-    runs(ticket(bootstrap, source(name, given))).copied(1)
+    runs(ticket(bootstrap, source(name, path))).copied(1)
     assert [value for _, _, value in records(bootstrap, name)] == [b"b"]
     values = [value for _, k, value in records(bootstrap, "test-offsets", "read_uncommitted") if k == key]
     assert values[:2] == [b'{"position":2}', b'{"position":4}']
@@ -177,13 +177,13 @@ def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a
 def test_a_fenced_run_fails_and_may_be_granted_again(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    given = tmp_path / "given"
-    given.write_bytes(b"a\n")
-    older = runs(ticket(bootstrap, source(name, given)))
+    path = tmp_path / "given"
+    path.write_bytes(b"a\n")
+    older = runs(ticket(bootstrap, source(name, path)))
     older.until_records(1)
-    newer = runs(ticket(bootstrap, source(name, given)))
+    newer = runs(ticket(bootstrap, source(name, path)))
     newer.until_state("RUNNING")
-    with given.open("ab") as file:
+    with path.open("ab") as file:
         file.write(b"b\n")
     failed = older.until_state("FAILED")
     assert (failed.reason, failed.retriable) == ("FENCED", True)
@@ -194,9 +194,9 @@ def test_a_fenced_run_fails_and_may_be_granted_again(
 
 
 def test_a_withdrawn_ticket_copies_nothing(bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]) -> None:
-    given, taken = tmp_path / "given", tmp_path / "taken"
-    given.write_bytes(b"a\n")
-    for config in (source(name, given), sink(name, taken)):
+    path, taken = tmp_path / "given", tmp_path / "taken"
+    path.write_bytes(b"a\n")
+    for config in (source(name, path), sink(name, taken)):
         run = runs(ticket(bootstrap, config), confirm=False)
         run.until_state("FENCED")
         run.loop.control.cut("WITHDRAWN")
@@ -209,13 +209,13 @@ def test_a_withdrawn_ticket_copies_nothing(bootstrap: str, name: str, tmp_path: 
 def test_a_cut_aborts_at_once_so_that_readers_need_not_wait(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    given = tmp_path / "given"
-    given.write_bytes(numbered(300_000, width=100))
-    run = runs(ticket(bootstrap, source(name, given, **{"keelman.commit.interval.ms": "60000"})))
+    path = tmp_path / "given"
+    path.write_bytes(numbered(300_000, width=100))
+    run = runs(ticket(bootstrap, source(name, path, **{"keelman.commit.interval.ms": "60000"})))
     until(lambda: run.loop._reporter.topics, "the first batch is on its way")
     run.loop.control.cut("LEASE_LAPSED")
     assert run.until_state("ENDED").reason == "LEASE_LAPSED"
-    next_one = runs(ticket(bootstrap, source(name, given)))
+    next_one = runs(ticket(bootstrap, source(name, path)))
     next_one.until(lambda u: u.progress.records > 0 and u.progress.HasField("lag") and u.progress.lag == 0)
     assert len(records(bootstrap, name)) == 300_000
 
@@ -244,11 +244,11 @@ def test_a_group_offset_that_an_operator_moved_wins(
 def test_at_least_once_source_and_json_to_java_text(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    given, taken = tmp_path / "given", tmp_path / "taken"
-    given.write_bytes(b'plain\nz\xc3\xbcrich "quoted"\nbad \xff byte\n')
+    path, taken = tmp_path / "given", tmp_path / "taken"
+    path.write_bytes(b'plain\nz\xc3\xbcrich "quoted"\nbad \xff byte\n')
     plain = {"delivery": ticket_pb2.DELIVERY_GUARANTEE_AT_LEAST_ONCE}
     convert = {"value.converter": JSON, "value.converter.schemas.enable": "true"}
-    runs(ticket(bootstrap, source(name, given, **convert), transactional_id="", **plain)).copied(3)
+    runs(ticket(bootstrap, source(name, path, **convert), transactional_id="", **plain)).copied(3)
     first = records(bootstrap, name)[0][2]
     assert first == b'{"schema":{"type":"string","optional":false},"payload":"plain"}'
     assert committed_offsets(bootstrap, "test-offsets", f"{name}-in")

@@ -44,10 +44,10 @@ def grow(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def copied(bootstrap: str, topic: str) -> dict[int, list[bytes | None]]:
-    found: dict[int, list[bytes | None]] = {}
+    answer: dict[int, list[bytes | None]] = {}
     for message in messages(bootstrap, topic):
-        found.setdefault(message.partition(), []).append(message.value())
-    return found
+        answer.setdefault(message.partition(), []).append(message.value())
+    return answer
 
 
 def committed(bootstrap: str, group: str, topic: str) -> int:

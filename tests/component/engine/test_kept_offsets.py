@@ -78,12 +78,12 @@ def test_sinks_of_one_name_in_two_worker_clusters_go_on_where_each_was(
     """One is ahead by what it has copied since the group was told; the other must not go on there."""
     produce(bootstrap, name, range(500))
 
-    def granted(one: str) -> ticket_pb2.StartTicket:
-        config = kafka_sink(name, topic=f"{one}-${{topic}}", **RARELY)
-        return ticket(bootstrap, config, worker_config=cluster(f"{name}-{one}"))
+    def granted(text: str) -> ticket_pb2.StartTicket:
+        config = kafka_sink(name, topic=f"{text}-${{topic}}", **RARELY)
+        return ticket(bootstrap, config, worker_config=cluster(f"{name}-{text}"))
 
-    for one in "ab":
-        runs(granted(one)).copied(500)
+    for item in "ab":
+        runs(granted(item)).copied(500)
     produce(bootstrap, name, range(500, 600))
     ahead = runs(granted("a"))
     ahead.until_records(100)
@@ -202,8 +202,8 @@ async def test_offsets_that_are_reset_or_set_through_rest_count(
     await copies(10)
     produce(bootstrap, name, range(10, 11))
     await copies(1)
-    wanted = sorted([*range(10), *range(10), *range(4, 10), *range(10), 10])
+    expected = sorted([*range(10), *range(10), *range(4, 10), *range(10), 10])
     if kind == "KafkaSink":
-        assert copied(bootstrap, f"to-{name}") == wanted
+        assert copied(bootstrap, f"to-{name}") == expected
     else:
-        assert sorted(int(line) for line in (tmp_path / "taken").read_text().split()) == wanted
+        assert sorted(int(line) for line in (tmp_path / "taken").read_text().split()) == expected

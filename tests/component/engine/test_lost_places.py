@@ -33,8 +33,8 @@ LAPSE_SECONDS = 6  # the least that brokers allow for a session
 def opened(bootstrap: str, name: str, task: int) -> Writer:
     config = kafka_sink(name, topic=f"to-{name}")
     worker = {"bootstrap.servers": bootstrap, "group.id": "test-workers"}
-    asked = SinkTask(f"{name}-out", task, worker, lambda: None, lambda _index, error: pytest.fail(str(error)))
-    return KafkaSink.open_task_writer(config, asked, exactly_once=True)
+    sink_task = SinkTask(f"{name}-out", task, worker, lambda: None, lambda _index, error: pytest.fail(str(error)))
+    return KafkaSink.open_task_writer(config, sink_task, exactly_once=True)
 
 
 def batch(topic: str, numbers: range) -> SinkBatch:
@@ -54,8 +54,8 @@ def test_who_was_overtaken_commits_nothing_though_it_has_written(bootstrap: str,
         first.write(batch(name, range(10)))
         first.commit({partition: KeptOffset(10, (None,))}, clean=False)
         first.write(batch(name, range(10, 20)))
-        kept = second.take_over(Assignment(reader, {partition: None}))
-        assert kept == {partition: KeptOffset(10, (None,))}
+        stored = second.take_over(Assignment(reader, {partition: None}))
+        assert stored == {partition: KeptOffset(10, (None,))}
         second.write(batch(name, range(10, 15)))
         with pytest.raises(ProduceFailure) as failed:
             first.commit({partition: KeptOffset(20, (None,))}, clean=False)
@@ -146,11 +146,11 @@ def test_a_task_that_waits_for_its_registry_keeps_its_place(
     for number in range(3):
         producer.produce(name, b"\0" + struct.pack(">i", 1) + bytes([2 * len(str(number))]) + str(number).encode())
     assert producer.flush(60) == 0
-    asked: list[float] = []
+    requests: list[float] = []
     is_back = False
 
     def serve(request: HttpRequest) -> None:
-        asked.append(time.monotonic())
+        requests.append(time.monotonic())
         if not is_back:
             request.answer(503, b"")
         else:
@@ -166,7 +166,7 @@ def test_a_task_that_waits_for_its_registry_keeps_its_place(
             "consumer.override.max.poll.interval.ms": str(LAPSE_SECONDS * 1000),
         }
         run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken", **config)))
-        until(lambda: asked and time.monotonic() - asked[0] > 2.5 * LAPSE_SECONDS, "it waits for long")
+        until(lambda: requests and time.monotonic() - requests[0] > 2.5 * LAPSE_SECONDS, "it waits for long")
         assert KAFKA_LOOP.call(members_of(bootstrap, f"connect-{name}-out")) == 1
         is_back = True
         run.until_records(3)

@@ -55,18 +55,18 @@ class Reading:
         deadline = time.monotonic() + SECONDS
         while value not in self.at:
             assert time.monotonic() < deadline, f"{value!r} has not come: {self.fetcher.problem} {self.values[-3:]}"
-            for one in await self.fetcher.next(1.0):
-                for header, data in one.batches:
+            for item in await self.fetcher.next(1.0):
+                for header, data in item.batches:
                     columns = decode(header, data)
-                    some = [v for v, o in zip(columns.values, columns.offsets, strict=True) if o >= one.position]
+                    some = [v for v, o in zip(columns.values, columns.offsets, strict=True) if o >= item.position]
                     self.values += some
                     self.at |= dict.fromkeys(some, time.monotonic())
 
 
 @asynccontextmanager
 async def reading(trio: Trio, positions: Mapping[Part, Any], **more: Any) -> AsyncIterator[Reading]:
-    given = {"bootstrap.servers": trio.bootstrap}
-    client = LeaderClient(given, client_id="fetches", request_timeout_ms=2 * 1000 * int(SECONDS))
+    fields = {"bootstrap.servers": trio.bootstrap}
+    client = LeaderClient(fields, client_id="fetches", request_timeout_ms=2 * 1000 * int(SECONDS))
     fetcher = BatchFetcher(client, positions, **{"read_committed": True, "reset": "earliest", **more})
     try:
         yield Reading(fetcher)
@@ -94,12 +94,12 @@ async def test_a_leader_that_is_cut_off_from_its_cluster_is_not_believed(trio: T
     others = ",".join(trio.brokers[node].bootstrap for node in (controller, heir))
     await asyncio.to_thread(trio.create, name, [ousted, heir])
     ends: dict[Part, int] = {}
-    given = {"bootstrap.servers": trio.bootstrap}
-    async with reading(trio, {(name, 0): 0}) as found:
+    fields = {"bootstrap.servers": trio.bootstrap}
+    async with reading(trio, {(name, 0): 0}) as actual_reading:
         await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
-        await found.until(b"before")
-        await eventually(found.fetcher.confirmed)
-        watch = EndWatch.open(given, {(name, 0): 1}, lambda told: ends.update(told.offsets), client_id="watch")
+        await actual_reading.until(b"before")
+        await eventually(actual_reading.fetcher.confirmed)
+        watch = EndWatch.open(fields, {(name, 0): 1}, lambda told: ends.update(told.offsets), client_id="watch")
         async with watch as watched, Siblings() as siblings:
             siblings.start(watched.run())
             await eventually(lambda: ends.get((name, 0)) == 1)
@@ -108,7 +108,7 @@ async def test_a_leader_that_is_cut_off_from_its_cluster_is_not_believed(trio: T
                 await trio.led_by(name, heir, by=others)
                 await still_leads_by_its_own_word(trio, name, ousted)
                 await asyncio.to_thread(write, others, name, [b"behind"], acks="1")
-                await found.until(b"behind")
+                await actual_reading.until(b"behind")
                 await eventually(lambda: ends.get((name, 0)) == 2)
             finally:
                 trio.cut_off(ousted, off=False)
@@ -120,8 +120,8 @@ async def test_a_table_is_not_read_to_the_end_that_a_cut_off_leader_tells(trio: 
     others = ",".join(trio.brokers[node].bootstrap for node in (controller, heir))
     await asyncio.to_thread(trio.create, name, [ousted, heir])
     table = TopicTable(name, 1, lambda _row: None)
-    given = {"bootstrap.servers": trio.bootstrap}
-    async with TopicTables([table], given, client_id="reads", read_committed=True).open():
+    fields = {"bootstrap.servers": trio.bootstrap}
+    async with TopicTables([table], fields, client_id="reads", read_committed=True).open():
         await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
         assert await table.end_offsets() == {0: 1}
         trio.cut_off(ousted)
@@ -136,18 +136,18 @@ async def test_a_table_is_not_read_to_the_end_that_a_cut_off_leader_tells(trio: 
 
 async def test_what_is_written_to_a_new_leader_comes_at_once(trio: Trio, name: str) -> None:
     await asyncio.to_thread(trio.create, name, [1, 2, 3])
-    async with reading(trio, {(name, 0): 0}) as found:
+    async with reading(trio, {(name, 0): 0}) as actual_reading:
         await asyncio.to_thread(write, trio.bootstrap, name, [b"first"])
-        await found.until(b"first")
+        await actual_reading.until(b"first")
         waits = []
         for turn, replicas in enumerate(((2, 3, 1), (3, 1, 2), (1, 2, 3))):
             await trio.move(name, replicas)
             for number in range(5):
                 value = b"%d-%d" % (turn, number)
                 written = asyncio.create_task(asyncio.to_thread(write, trio.bootstrap, name, [value], acks="all"))
-                await found.until(value)
-                waits.append(found.at[value] - await written)
-    print(f"acknowledged to fetched after moves, ms: {[round(1000 * one) for one in waits]}")
+                await actual_reading.until(value)
+                waits.append(actual_reading.at[value] - await written)
+    print(f"acknowledged to fetched after moves, ms: {[round(1000 * wait) for wait in waits]}")
     assert statistics.median(waits) < 0.2
 
 
@@ -155,19 +155,19 @@ async def test_a_silent_leader_keeps_no_batch_no_commit_and_no_table_waiting(tri
     controller = await trio.controller()
     silent, heir = [node for node in trio.brokers if node != controller]
     await asyncio.to_thread(trio.create, name, [silent, heir, controller])
-    given = {"bootstrap.servers": trio.bootstrap}
+    fields = {"bootstrap.servers": trio.bootstrap}
     async with open_producer(trio.bootstrap, name):
         pass  # the first of all: now the transactions have coordinators
     mine, number = "", 0
-    async with low_level_client(given, client_id="look", timeout_ms=5_000) as client:
+    async with low_level_client(fields, client_id="look", timeout_ms=5_000) as client:
         while not mine:
-            one, number = f"{name}-{number}", number + 1
-            mine = one if await coordinator_of(client, TRANSACTION, one) == silent else ""
+            item, number = f"{name}-{number}", number + 1
+            mine = item if await coordinator_of(client, TRANSACTION, item) == silent else ""
     rows: list[Row] = []
     table = TopicTable(name, 1, rows.append)
     patience = {"request_timeout_ms": 4 * 1000 * int(SECONDS), "transaction_timeout_ms": 4 * 1000 * int(SECONDS)}
     async with (
-        TopicTables([table], given, client_id="follows", read_committed=True).open() as tables,
+        TopicTables([table], fields, client_id="follows", read_committed=True).open() as tables,
         Siblings() as siblings,
         open_producer(trio.bootstrap, mine, **patience) as producer,
     ):
@@ -196,15 +196,15 @@ async def test_the_tail_that_a_log_has_lost_is_not_taken_for_read(trio: Trio, na
     old, lost, new = (
         [b"%s-%d" % (kind, n) for n in range(count)] for kind, count in ((b"o", 30), (b"l", 20), (b"n", 40))
     )
-    async with reading(trio, {(name, 0): 0}) as found:
+    async with reading(trio, {(name, 0): 0}) as actual_reading:
         await asyncio.to_thread(write, trio.bootstrap, name, old, acks="all")
-        await found.until(old[-1])
+        await actual_reading.until(old[-1])
         trio.freeze(3)
         try:
             # The first is the answer to a question that the frozen one had asked before.
             await asyncio.to_thread(write, trio.bootstrap, name, lost[:1], acks="all")
             await asyncio.to_thread(write, trio.bootstrap, name, lost[1:], acks="all")
-            await found.until(lost[-1])
+            await actual_reading.until(lost[-1])
             trio.freeze(2)
         finally:
             trio.thaw(3)
@@ -213,41 +213,41 @@ async def test_the_tail_that_a_log_has_lost_is_not_taken_for_read(trio: Trio, na
             end = await log_end(trio, name)
             assert end < len(old + lost), "records were lost"
             await asyncio.to_thread(write, trio.bootstrap, name, new)
-            await found.until(new[-1])
+            await actual_reading.until(new[-1])
         finally:
             trio.thaw(2)
-    assert found.values == old + lost + new
+    assert actual_reading.values == old + lost + new
 
 
 async def test_a_frozen_follower_of_the_own_rack_is_left(trio: Trio, name: str) -> None:
     await asyncio.to_thread(trio.create, name, [1, 2])
-    async with reading(trio, {(name, 0): 0}, settings=FetchSettings(rack="r2")) as found:
+    async with reading(trio, {(name, 0): 0}, settings=FetchSettings(rack="r2")) as actual_reading:
         await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
-        await found.until(b"before")
-        await eventually(lambda: (name, 0) in found.fetcher._near, what="it is read from the follower")
+        await actual_reading.until(b"before")
+        await eventually(lambda: (name, 0) in actual_reading.fetcher._near, what="it is read from the follower")
         await asyncio.to_thread(write, trio.bootstrap, name, [b"near"], acks="all")
-        await found.until(b"near")
+        await actual_reading.until(b"near")
         trio.freeze(2)
         try:
             await asyncio.to_thread(write, trio.bootstrap, name, [b"behind"], acks="all")
-            await found.until(b"behind")
+            await actual_reading.until(b"behind")
         finally:
             trio.thaw(2)
-    assert found.values == [b"before", b"near", b"behind"]
+    assert actual_reading.values == [b"before", b"near", b"behind"]
 
 
 async def test_a_topic_that_is_made_anew_is_read_from_its_beginning(trio: Trio, name: str) -> None:
     await asyncio.to_thread(trio.create, name, [1, 2, 3])
     first, second = ([b"%s-%d" % (kind, n) for n in range(count)] for kind, count in ((b"a", 5), (b"b", 8)))
-    async with reading(trio, {(name, 0): 0}) as found:
+    async with reading(trio, {(name, 0): 0}) as actual_reading:
         await asyncio.to_thread(write, trio.bootstrap, name, first)
-        await found.until(first[-1])
+        await actual_reading.until(first[-1])
         admin = AdminClient({"bootstrap.servers": trio.bootstrap})  # held until it has answered
         await asyncio.to_thread(admin.delete_topics([name])[name].result, 30)
         await asyncio.to_thread(trio.create, name, [2, 3, 1])
         await asyncio.to_thread(write, trio.bootstrap, name, second)
-        await found.until(second[-1])
-    assert found.values == first + second
+        await actual_reading.until(second[-1])
+    assert actual_reading.values == first + second
 
 
 def mirrored(trio: Trio, topic: str, offset: Offset | None, until: bytes) -> tuple[list[bytes | None], Offset | None]:
@@ -261,20 +261,20 @@ def mirrored(trio: Trio, topic: str, offset: Offset | None, until: bytes) -> tup
         ASSIGNED: f"{topic}-0",
     }
     reader = MirrorSource.open_reader(config, lambda _partition: offset)
-    found: list[bytes | None] = []
+    results: list[bytes | None] = []
     try:
         deadline = time.monotonic() + SECONDS
-        while until not in found or reader.watch() is None:
+        while until not in results or reader.watch() is None:
             assert time.monotonic() < deadline, reader.waits_for()
             batch = reader.read()
             if batch is not None:
                 offset = batch.offsets[-1][1]
-                found += batch.values.values
+                results += batch.values.values
                 for packed in batch.packed:
-                    found += decode(read_header(packed.data), packed.data).values
+                    results += decode(read_header(packed.data), packed.data).values
     finally:
         reader.close()
-    return found, offset
+    return results, offset
 
 
 async def test_a_mirror_that_comes_back_knows_the_topic_that_it_has_read(trio: Trio, name: str) -> None:
@@ -348,4 +348,4 @@ async def test_damage_that_the_target_refuses_is_found_by_the_next_run(
         told.append(await asyncio.to_thread(run.until_state, "FAILED"))
     assert f"partition 0 of topic {name}: Record batch at offset 60 is invalid, cause: " in told[-1].message
     assert len(told) == 1 or "CORRUPT_MESSAGE" in told[0].message
-    print([one.message for one in told])
+    print([item.message for item in told])

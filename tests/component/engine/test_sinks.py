@@ -52,10 +52,10 @@ def produce(bootstrap: str, topic: str, numbers: range, partitions: int = 1, *, 
 
 
 def numbers_by_partition(messages: list[Message]) -> dict[int, list[int]]:
-    found: dict[int, list[int]] = {}
+    numbers: dict[int, list[int]] = {}
     for message in messages:
-        found.setdefault(message.partition(), []).append(int(message.value()))
-    return found
+        numbers.setdefault(message.partition(), []).append(int(message.value()))
+    return numbers
 
 
 def all_read(update: RunUpdate) -> bool:
@@ -76,12 +76,12 @@ def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources
     json_converter = "org.apache.kafka.connect.json.JsonConverter"
     config = kafka_sink(name, topics=f"{name},{name}b", **{"value.converter": json_converter})
     runs(ticket(bootstrap, {**config, "topic.creation.default.retention.ms": "-1"})).copied(3)
-    found = {m.partition(): m for m in messages(bootstrap, f"to-{name}")}
-    assert sorted(found) == [1, 2]
-    whole = found[2]
+    ms = {m.partition(): m for m in messages(bootstrap, f"to-{name}")}
+    assert sorted(ms) == [1, 2]
+    whole = ms[2]
     assert (whole.key(), whole.value(), whole.timestamp()) == (b"\xff\x00", b'{"not": "read"', (1, 1_600_000_000_123))
     assert whole.headers() == headers
-    assert (found[1].key(), found[1].value(), found[1].headers()) == (None, None, None)
+    assert (ms[1].key(), ms[1].value(), ms[1].headers()) == (None, None, None)
     (other,) = messages(bootstrap, f"to-{name}b")
     assert (other.partition(), other.value()) == (1, b"other")
     topics = producer.list_topics(timeout=60).topics
@@ -92,8 +92,8 @@ def test_by_key_into_one_topic_with_javas_partitions(bootstrap: str, name: str, 
     produce(bootstrap, name, range(50), 4)
     create_topic(bootstrap, f"{name}-all", 2)
     runs(ticket(bootstrap, kafka_sink(name, topic=f"{name}-all", partitions="by-key"))).copied(50)
-    found = {m.key(): m.partition() for m in messages(bootstrap, f"{name}-all")}
-    assert found == {b"k%d" % n: partition_for(b"k%d" % n, 2) for n in range(50)}
+    partitions = {m.key(): m.partition() for m in messages(bootstrap, f"{name}-all")}
+    assert partitions == {b"k%d" % n: partition_for(b"k%d" % n, 2) for n in range(50)}
 
 
 def test_a_topic_is_not_copied_to_itself(bootstrap: str, name: str, runs: Callable[..., Run]) -> None:
@@ -122,8 +122,8 @@ def test_every_record_once_through_crashes_at_every_step(bootstrap: str, name: s
     for death in DEATHS:
         dies_at(bootstrap, config, log, death)
     copied_to_the_end(bootstrap, config, log)
-    found = messages(bootstrap, f"to-{name}")
-    assert numbers_by_partition(found) == {0: list(range(0, total, 2)), 1: list(range(1, total, 2))}
+    actual_messages = messages(bootstrap, f"to-{name}")
+    assert numbers_by_partition(actual_messages) == {0: list(range(0, total, 2)), 1: list(range(1, total, 2))}
     aborted = len(messages(bootstrap, f"to-{name}", "read_uncommitted")) - total
     assert aborted > 0, "no crash left an aborted record, so this test showed nothing"
 
@@ -155,8 +155,8 @@ def come_and_go(
     until(lambda: len(messages(bootstrap, f"to-{name}")) >= 20_100, "both copy what came")
     second.drain()
     again.drain()
-    found = numbers_by_partition(messages(bootstrap, f"to-{name}"))
-    assert found == {p: list(range(p, 20_100, 4)) for p in range(4)}
+    numbers = numbers_by_partition(messages(bootstrap, f"to-{name}"))
+    assert numbers == {p: list(range(p, 20_100, 4)) for p in range(4)}
 
 
 @pytest.fixture

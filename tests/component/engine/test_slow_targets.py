@@ -104,8 +104,8 @@ def kafka_sink(bootstrap: str, name: str, runs: Callable[..., Run], folder: Path
     limit(bootstrap, f"connector-sink-producer-{name}-out-0", QUOTA)
     config = {"name": f"{name}-out", "connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"}
     runs(ticket(bootstrap, config, worker_config={"consumer.auto.offset.reset": "earliest"})).copied(SOME // 1_000)
-    found = [int(m.value() or b"") for m in messages(bootstrap, f"to-{name}")]
-    assert found == list(range(len(found)))
+    ints = [int(m.value() or b"") for m in messages(bootstrap, f"to-{name}")]
+    assert ints == list(range(len(ints)))
 
 
 COPIES = (source, at_least_once_source, source_with_intervals, mirror_of_large_batches, kafka_sink)
@@ -158,5 +158,5 @@ async def test_a_request_that_takes_long_on_a_thin_link_is_waited_for(thin: Kafk
     finally:
         thin.weather = Weather()
         await producer.close()
-    found = await asyncio.to_thread(messages, thin.address, topic)
-    assert len(found) == 3
+    actual_messages = await asyncio.to_thread(messages, thin.address, topic)
+    assert len(actual_messages) == 3

@@ -82,8 +82,8 @@ def test_assignors_that_it_does_without_are_named(
 ) -> None:
     produce(bootstrap, name, range(3))
     package = "org.apache.kafka.clients.consumer"
-    given = f"{package}.StickyAssignor,{package}.CooperativeStickyAssignor"
-    runs(ticket(bootstrap, file_sink(name, tmp_path / "out", **{next(iter(COOPERATIVE)): given}))).copied(3)
-    (line,) = [one for one in capsys.readouterr().out.splitlines() if "sink_assignors_passed_over" in one]
+    text = f"{package}.StickyAssignor,{package}.CooperativeStickyAssignor"
+    runs(ticket(bootstrap, file_sink(name, tmp_path / "out", **{next(iter(COOPERATIVE)): text}))).copied(3)
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if "sink_assignors_passed_over" in line]
     assert "StickyAssignor" in line
     assert "CooperativeStickyAssignor" in line

@@ -50,38 +50,38 @@ async def fetching(bootstrap: str, positions: Mapping[Part, int], **more: Any) -
 
 async def until_ends(fetcher: BatchFetcher, positions: Mapping[Part, int]) -> list[Fetched]:
     """All that comes until each partition was read to its end; what comes fits together without gaps."""
-    found: list[Fetched] = []
+    actual_until_ends: list[Fetched] = []
     open_ends, at = set(positions), dict(positions)
     deadline = time.monotonic() + SECONDS
     while open_ends:
         assert time.monotonic() < deadline, f"no end of {open_ends}: {fetcher.problem}"
-        for one in await fetcher.next(1.0):
-            part = (one.topic, one.partition)
-            assert at[part] < 0 or one.position == at[part]
-            at[part] = one.next
-            assert one.next <= one.end <= fetcher.ends[part]
-            if one.next == one.end:
+        for item in await fetcher.next(1.0):
+            part = (item.topic, item.partition)
+            assert at[part] < 0 or item.position == at[part]
+            at[part] = item.next
+            assert item.next <= item.end <= fetcher.ends[part]
+            if item.next == item.end:
                 open_ends.discard(part)
-            found.append(one)
-    return found
+            actual_until_ends.append(item)
+    return actual_until_ends
 
 
-def rows(found: list[Fetched]) -> list[Row]:
+def rows(results: list[Fetched]) -> list[Row]:
     taken: list[Row] = []
-    for one in found:
-        for header, data in one.batches:
+    for item in results:
+        for header, data in item.batches:
             columns = decode(header, data)
             fields = (columns.offsets, columns.timestamps_ms, columns.keys, columns.values, columns.headers)
-            taken += [(one.partition, *row) for row in zip(*fields, strict=True) if row[0] >= one.position]  # type: ignore[arg-type]
+            taken += [(item.partition, *row) for row in zip(*fields, strict=True) if row[0] >= item.position]  # type: ignore[arg-type]
     return sorted(taken, key=lambda row: row[:2])
 
 
 def seen(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Row]:
-    found = [
+    results = [
         (m.partition(), m.offset(), m.timestamp()[1], m.key(), m.value(), m.headers() or [])
         for m in messages(bootstrap, topic, isolation)
     ]
-    return sorted(found, key=lambda row: row[:2])
+    return sorted(results, key=lambda row: row[:2])
 
 
 def fill(bootstrap: str, topic: str, partitions: int) -> None:
@@ -125,11 +125,11 @@ async def test_what_a_consumer_sees_of_transactions_and_codecs(
     positions: dict[Part, int] = {(name, 0): 0, (name, 1): EARLIEST}
     for committed, isolation in ((True, "read_committed"), (False, "read_uncommitted")):
         async with fetching(bootstrap, positions, read_committed=committed) as fetcher:
-            found = await until_ends(fetcher, positions)
+            actual_until_ends = await until_ends(fetcher, positions)
         expected = seen(bootstrap, name, isolation)
         assert len(expected) == (4800 if committed else 9600)
-        assert rows(found) == expected
-    codecs = {header.codec for one in found for header, _ in one.batches}
+        assert rows(actual_until_ends) == expected
+    codecs = {header.codec for actual_until_end in actual_until_ends for header, _ in actual_until_end.batches}
     assert codecs == set(range(5))
     expected = seen(bootstrap, name)
     for old in (FetchRequest_v4, FetchRequest_v5, FetchRequest_v7):  # as to older brokers
@@ -151,10 +151,10 @@ async def test_small_answers_bring_the_same_and_a_start_in_the_middle_skips_noth
     for epochs in (fetch_session.MAX_EPOCH, 2):  # the second time the broker refuses every third request
         monkeypatch.setattr(fetch_session, "MAX_EPOCH", epochs)
         async with fetching(bootstrap, starts, settings=tiny) as fetcher:
-            found = await until_ends(fetcher, starts)
-        assert rows(found) == expected
-        assert len(found) > 60
-        first = next(one for one in found if one.batches)
+            actual_until_ends = await until_ends(fetcher, starts)
+        assert rows(actual_until_ends) == expected
+        assert len(actual_until_ends) > 60
+        first = next(actual_until_end for actual_until_end in actual_until_ends if actual_until_end.batches)
         assert first.batches[0][0].base_offset < first.position
 
 
@@ -164,19 +164,22 @@ async def test_an_end_is_told_once_and_what_comes_then_at_once(bootstrap: str, n
     producer.produce(name, b"before")
     assert producer.flush(60) == 0
     slow = FetchSettings(max_wait_ms=20_000)
-    asked = time.monotonic()
+    request = time.monotonic()
     async with fetching(bootstrap, {(name, 0): LATEST}, settings=slow) as fetcher:
-        found = await until_ends(fetcher, {(name, 0): LATEST})
-        assert time.monotonic() - asked < 15, "where nothing comes the end is told at once"
-        assert [(one.position, one.next, one.end, one.batches) for one in found] == [(1, 1, 1, [])]
+        actual_until_ends = await until_ends(fetcher, {(name, 0): LATEST})
+        assert time.monotonic() - request < 15, "where nothing comes the end is told at once"
+        assert [
+            (actual_until_end.position, actual_until_end.next, actual_until_end.end, actual_until_end.batches)
+            for actual_until_end in actual_until_ends
+        ] == [(1, 1, 1, [])]
         assert await fetcher.next(0.3) == []
-        asked = time.monotonic()
+        request = time.monotonic()
         producer.produce(name, b"behind")
         assert producer.flush(60) == 0
-        (one,) = await fetcher.next(SECONDS)
-        assert time.monotonic() - asked < 15, "a long poll is answered when something comes"
-        assert (one.position, one.next, one.end) == (1, 2, 2)
-        assert [row[4] for row in rows([one])] == [b"behind"]
+        (item,) = await fetcher.next(SECONDS)
+        assert time.monotonic() - request < 15, "a long poll is answered when something comes"
+        assert (item.position, item.next, item.end) == (1, 2, 2)
+        assert [row[4] for row in rows([item])] == [b"behind"]
 
 
 async def test_only_so_much_is_held_until_it_is_taken(bootstrap: str, name: str) -> None:
@@ -192,7 +195,7 @@ async def test_only_so_much_is_held_until_it_is_taken(bootstrap: str, name: str)
         while told.is_set():  # until it tells of nothing new any more
             told.clear()
             await first_of(told.wait(), asyncio.sleep(1.0))
-        held = sum(one.size for one in fetcher.take())
+        held = sum(item.size for item in fetcher.take())
         assert 300_000 <= held < 500_000
         assert (await fetcher.next(SECONDS))[0].batches, "it goes on once that is taken"
 
@@ -207,11 +210,13 @@ async def test_offsets_that_are_gone_are_passed_over_or_refused(bootstrap: str, 
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.delete_records([gone])[gone].result(30)
     async with fetching(bootstrap, {(name, 0): 10}) as fetcher:
-        found = await until_ends(fetcher, {(name, 0): -1})
-        assert [row[1] for row in rows(found)] == list(range(60, 100))
+        actual_until_ends = await until_ends(fetcher, {(name, 0): -1})
+        assert [row[1] for row in rows(actual_until_ends)] == list(range(60, 100))
     async with fetching(bootstrap, {(name, 0): 1_000}, reset="latest") as fetcher:
-        found = await until_ends(fetcher, {(name, 0): -1})
-        assert [(one.position, one.next) for one in found] == [(100, 100)]
+        actual_until_ends = await until_ends(fetcher, {(name, 0): -1})
+        assert [(actual_until_end.position, actual_until_end.next) for actual_until_end in actual_until_ends] == [
+            (100, 100)
+        ]
     async with fetching(bootstrap, {(name, 0): 10}, reset="none") as fetcher:
         with pytest.raises(FetchFailure, match="offset 10 of partition 0") as refused:
             await fetcher.next(SECONDS)
@@ -238,8 +243,8 @@ async def test_lost_connections_are_made_again_and_missing_topics_waited_for(boo
             for number in (0, 1):
                 producer.produce(name, b"%d" % turn, partition=number)
             assert producer.flush(60) == 0
-            found = await until_ends(fetcher, {(name, 0): turn, (name, 1): turn})
-            assert [row[4] for row in rows(found)] == [b"%d" % turn] * 2
+            actual_until_ends = await until_ends(fetcher, {(name, 0): turn, (name, 1): turn})
+            assert [row[4] for row in rows(actual_until_ends)] == [b"%d" % turn] * 2
     finally:
         await fetcher.close()
 
@@ -249,26 +254,26 @@ async def test_partitions_that_are_late_do_not_wait_for_an_idle_answer(
 ) -> None:
     """Their leader has nothing to give for the others: its answer must not be waited for before they are asked for."""
     monkeypatch.setattr(batch_fetcher, "MAX_RETRY_SECONDS", 0.1)
-    asked: list[tuple[set[str], int]] = []
+    requests: list[tuple[set[str], int]] = []
     request = FetchSession.request
 
-    def noted(self: FetchSession, wanted: Mapping[Part, int], wait_ms: int) -> Fetch:
-        asked.append(({topic for topic, _ in wanted}, wait_ms))
-        return request(self, wanted, wait_ms)
+    def noted(self: FetchSession, expected: Mapping[Part, int], wait_ms: int) -> Fetch:
+        requests.append(({topic for topic, _ in expected}, wait_ms))
+        return request(self, expected, wait_ms)
 
     monkeypatch.setattr(FetchSession, "request", noted)
     late = f"{name}-late"
     create_topic(bootstrap, name, 1)
     positions = {(name, 0): EARLIEST, (late, 0): EARLIEST}
     async with fetching(bootstrap, positions) as fetcher:
-        await eventually(lambda: len(asked) > 3, what="it is idle")
+        await eventually(lambda: len(requests) > 3, what="it is idle")
         create_topic(bootstrap, late, 1)
         await until_ends(fetcher, positions)
-        before = [wait_ms for topics, wait_ms in asked if topics == {name}]
+        before = [wait_ms for topics, wait_ms in requests if topics == {name}]
         assert before[0] == 0
         assert max(before) <= 100, "no longer than until the leaders are asked for again"
-        assert next(wait_ms for topics, wait_ms in asked if late in topics) == 0
-        await eventually(lambda: asked[-1][1] == MAX_IDLE_WAIT_MS, what="it waits long once it has all")
+        assert next(wait_ms for topics, wait_ms in requests if late in topics) == 0
+        await eventually(lambda: requests[-1][1] == MAX_IDLE_WAIT_MS, what="it waits long once it has all")
 
 
 async def test_nobody_there_is_told_in_words() -> None:
@@ -283,11 +288,11 @@ async def test_nobody_there_is_told_in_words() -> None:
 async def test_a_client_begins_with_the_brokers_that_another_has_met(
     bootstrap: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    properties, asked = {"bootstrap.servers": bootstrap, "client.dns.lookup": "use_all_dns_ips"}, list[str]()
+    properties, requests = {"bootstrap.servers": bootstrap, "client.dns.lookup": "use_all_dns_ips"}, list[str]()
     whole = Client.bootstrap
 
     async def counted(client: Client) -> None:
-        asked.append("bootstrap")
+        requests.append("bootstrap")
         await whole(client)
 
     monkeypatch.setattr(Client, "bootstrap", counted)
@@ -296,12 +301,12 @@ async def test_a_client_begins_with_the_brokers_that_another_has_met(
         brokers = dict(client.cluster._brokers)
         assert await client.add_topic("nowhere")
         await client.close()
-    assert (len(brokers), asked) == (1, ["bootstrap"])
+    assert (len(brokers), requests) == (1, ["bootstrap"])
     (port,) = free_ports(1)
     BROKERS.met(properties, {1: next(iter(brokers.values()))._replace(port=port)})
     client = await open_client(properties, client_id="meets", timeout_ms=10_000)
     assert await client.add_topic("nowhere")
     await client.close()
-    assert (client.cluster._brokers, asked) == (brokers, ["bootstrap"] * 2), "where none answers it asks again"
+    assert (client.cluster._brokers, requests) == (brokers, ["bootstrap"] * 2), "where none answers it asks again"
     with pytest.raises(Unavailable, match="no broker answers"):
         await open_client({"bootstrap.servers": f"127.0.0.1:{port}"}, client_id="meets", timeout_ms=10_000)

@@ -96,19 +96,19 @@ async def test_what_is_sent_without_a_pause_goes_out_together(kafka: KafkaProxy,
 async def test_two_producers_without_transactions_keep_their_orders(
     kafka: KafkaProxy, topic: str, opened: Open
 ) -> None:
-    async with opened() as one, opened() as two:
+    async with opened() as failure, opened() as two:
         for number in range(50):
-            one.send(topic, 0, batch(f"one{number}"), 1)
+            failure.send(topic, 0, batch(f"one{number}"), 1)
             two.send(topic, 0, batch(f"two{number}"), 1)
             if number % 10 == 0:
-                await one.room()
-        await one.flush()
+                await failure.room()
+        await failure.flush()
         await two.flush()
-        await one.end(commit=True)
-    found = await visible(kafka.address, topic)
-    assert len(found) == 100
+        await failure.end(commit=True)
+    actual_visible = await visible(kafka.address, topic)
+    assert len(actual_visible) == 100
     for name in ("one", "two"):
-        assert [value for value in found if value.startswith(name)] == numbered(name, 50)
+        assert [value for value in actual_visible if value.startswith(name)] == numbered(name, 50)
 
 
 async def test_a_producer_that_is_not_idempotent_delivers_too(kafka: KafkaProxy, topic: str, opened: Open) -> None:
@@ -130,8 +130,8 @@ async def test_batches_arrive_once_and_in_order_through_a_request_that_is_lost(
             if number % 4 == 3:
                 await asyncio.sleep(0)
         await within(60, producer.end(commit=True))
-        for one in lost:
-            await one.seen()
+        for item in lost:
+            await item.seen()
     for partition in (0, 1):
         assert await visible(kafka.address, topic, partition) == numbered("n", 40)[partition::2]
 

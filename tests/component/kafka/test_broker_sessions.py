@@ -48,7 +48,7 @@ async def sessions(properties: Properties, many: int) -> None:
                     used.append(connection)
                 assert await connection.ask(MetadataRequest([]))
                 await asyncio.sleep(PAUSE_SECONDS)  # else it takes a processor, and so does the broker
-        await eventually(lambda: all(one._writer is None for one in used[:-1]), what="those before are closed")
+        await eventually(lambda: all(item._writer is None for item in used[:-1]), what="those before are closed")
 
 
 async def test_no_request_is_lost_when_a_broker_ends_sessions(
@@ -67,8 +67,8 @@ async def test_no_request_is_lost_when_tokens_end(broker: SecureBroker) -> None:
 
 
 async def test_what_is_asked_before_a_session_ends_is_answered(broker: SecureBroker) -> None:
-    given = scram(broker, "SASL")
-    async with low_level_client(given, client_id="asking", timeout_ms=30_000) as client:
+    scram_given = scram(broker, "SASL")
+    async with low_level_client(scram_given, client_id="asking", timeout_ms=30_000) as client:
         connection: Any = await connection_to(client, client.get_random_node())
         answers = [connection.ask(MetadataRequest([])) for _ in range(3)]
         answers[-1].cancel()
@@ -84,8 +84,8 @@ async def test_a_farewell_is_said_with_a_token(broker: SecureBroker, tmp_path: P
     """By a process of its own, which has to be told whom it may ask for one."""
     with token_server() as server:
         properties, member = tmp_path / "worker.properties", tmp_path / "member.json"
-        given = broker.with_tokens_of(server.url) | {ALLOWED_KEY: server.url}
-        properties.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+        fields = broker.with_tokens_of(server.url) | {ALLOWED_KEY: server.url}
+        properties.write_text("".join(f"{key}={value}\n" for key, value in fields.items()))
         Note("gone", "http://w:1/", leader=False, group="g", session_ms=10_000, rebalance_ms=1_000).write(member)
         command = [sys.executable, "-m", "keelman.worker.group.farewell"]
         command += [f"--properties-file={properties}", f"--member-file={member}"]

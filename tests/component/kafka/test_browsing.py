@@ -21,7 +21,7 @@ async def test_topics_are_listed_with_their_sizes(bootstrap: str) -> None:
     producer.flush(60)
     properties = {"bootstrap.servers": bootstrap}
     assert await list_topics(properties, "browsed") == [Topic("browsed", 3, 1, 10)]
-    names = [one.name for one in await list_topics(properties)]
+    names = [topic.name for topic in await list_topics(properties)]
     assert "browsed" in names
     assert names == sorted(names)
     assert not [name for name in names if name.startswith("__")]
@@ -40,7 +40,7 @@ async def test_the_leaders_of_all_topics_are_asked_for_at_once(bootstrap: str, m
 
     monkeypatch.setattr(BrokerClient, "add_topic", noted)
     assert {f"browsed-together-{n}" for n in range(3)} <= {
-        one.name for one in await list_topics({"bootstrap.servers": bootstrap})
+        topic.name for topic in await list_topics({"bootstrap.servers": bootstrap})
     }
     assert one_by_one == []
 
@@ -59,13 +59,16 @@ async def test_the_last_records_are_the_last_committed_ones(bootstrap: str) -> N
         producer.produce("peeked", "aborted")
     producer.flush(60)
     producer.abort_transaction(30)
-    found = await last_records({"bootstrap.servers": bootstrap}, "peeked", 3)
-    assert [(one.key, one.value, one.offset) for one in found] == [
+    actual_last_records = await last_records({"bootstrap.servers": bootstrap}, "peeked", 3)
+    assert [
+        (actual_last_record.key, actual_last_record.value, actual_last_record.offset)
+        for actual_last_record in actual_last_records
+    ] == [
         (b"k1", b"v1", 2),
         (b"k2", b"v2", 4),
         (b"k3", b"v3", 6),
     ]
-    assert found[0].headers == (("n", b"\xff"), ("none", None))
+    assert actual_last_records[0].headers == (("n", b"\xff"), ("none", None))
     assert len(await last_records({"bootstrap.servers": bootstrap}, "peeked", 100)) == 4
 
 
@@ -74,7 +77,7 @@ async def test_a_topic_that_is_not_there_is_not_made(bootstrap: str) -> None:
     for look in (last_records(properties, "nosuch", 1), list_topics(properties, "nosuch")):
         with pytest.raises(NotFound, match="no topic 'nosuch'"):
             await look
-    assert "nosuch" not in [one.name for one in await list_topics(properties)]
+    assert "nosuch" not in [topic.name for topic in await list_topics(properties)]
 
 
 async def test_brokers_that_are_away_are_said_to_be() -> None:

@@ -40,10 +40,10 @@ class Place(NamedTuple):
     key_ended: Properties
 
     def at(self, listener: str, *parts: Properties, **more: str) -> Properties:
-        made = {"bootstrap.servers": self.broker.at(listener)}
+        fields = {"bootstrap.servers": self.broker.at(listener)}
         for part in parts:
-            made |= part
-        return {**made, **{k.replace("_", "."): v for k, v in more.items()}}
+            fields |= part
+        return {**fields, **{k.replace("_", "."): v for k, v in more.items()}}
 
 
 @pytest.fixture(scope="module")
@@ -110,23 +110,23 @@ async def topics_by_both(properties: Properties) -> tuple[set[str], set[str]]:
     finally:
         await fetching.close()
     async with admin_client(properties, client_id="asking") as admin:
-        one = set(await admin.list_topics())
+        topics = set(await admin.list_topics())
     settings = librdkafka_settings(properties, "admin")
-    return one, set((await asyncio.to_thread(AdminClient(settings).list_topics, timeout=ANSWER_SECONDS)).topics)
+    return topics, set((await asyncio.to_thread(AdminClient(settings).list_topics, timeout=ANSWER_SECONDS)).topics)
 
 
 @pytest.mark.parametrize("kind", GOOD)
 async def test_both_libraries_get_in(place: Place, kind: str) -> None:
-    one, other = await topics_by_both(GOOD[kind](place))
-    assert one == other
+    item, other = await topics_by_both(GOOD[kind](place))
+    assert item == other
 
 
 async def test_tokens_of_a_server(place: Place) -> None:
     with token_server() as server:
         allow_urls(server.url)
-        given = place.at("OAUTH", bearer(clientId="me", clientSecret="secret")) | {URL_KEY: server.url}
-        one, other = await topics_by_both(given)
-        assert one == other
+        value = place.at("OAUTH", bearer(clientId="me", clientSecret="secret")) | {URL_KEY: server.url}
+        item, other = await topics_by_both(value)
+        assert item == other
         assert len(server.asked) == 1, "all clients of a process share a token"
 
 
@@ -181,12 +181,12 @@ async def test_why_brokers_will_not_have_a_client_is_told_at_once(place: Place, 
     ],
 )
 async def test_what_is_wrong_with_our_certificate_is_told(place: Place, identity: str, message: str) -> None:
-    given = place.at("MUTUAL", SSL, place.trust_pem, NO_NAMES, getattr(place, identity) if identity else {})
+    value = place.at("MUTUAL", SSL, place.trust_pem, NO_NAMES, getattr(place, identity) if identity else {})
     with pytest.raises(Unauthenticated, match=message):
-        await wait_for_brokers(given, client_id="refused")
+        await wait_for_brokers(value, client_id="refused")
     async with asyncio.timeout(ANSWER_SECONDS):
         # With TLS 1.3 the broker's word comes behind the connection, and may be lost with it.
-        error = await asyncio.to_thread(first_error, given, lambda error: judge_kafka(error)[0] != "BROKER_LOST")
+        error = await asyncio.to_thread(first_error, value, lambda error: judge_kafka(error)[0] != "BROKER_LOST")
     assert judge_kafka(error) == (BROKER_REFUSED, False), error.str()
 
 
@@ -217,18 +217,18 @@ def first_error(properties: Properties, counts: Callable[[KafkaError], bool] = t
 
 @pytest.mark.parametrize(("listener", "protocol"), [("TLS", "PLAINTEXT"), ("PLAINTEXT", "SSL"), ("SASL", "PLAINTEXT")])
 async def test_a_wrong_protocol_is_suspected(place: Place, listener: str, protocol: str) -> None:
-    given = place.at(listener, place.trust_pem, security_protocol=protocol)
+    value = place.at(listener, place.trust_pem, security_protocol=protocol)
     with pytest.raises(Unavailable, match=f"perhaps the listener does not speak {protocol}, see security.protocol"):
-        async with admin_client(given, client_id="lost"):
+        async with admin_client(value, client_id="lost"):
             pass
 
 
 async def test_a_broker_that_hangs_up_is_told_in_words(place: Place) -> None:
-    given = place.at("SASL", security_protocol="PLAINTEXT")
+    value = place.at("SASL", security_protocol="PLAINTEXT")
     with pytest.raises(
         Unavailable, match=r"no broker answers at [\d.:]+: a connection was made, and the first question"
     ):
-        async with admin_client(given, client_id="lost"):
+        async with admin_client(value, client_id="lost"):
             pass
 
 
@@ -236,24 +236,24 @@ async def test_no_token_is_no_fault_of_the_brokers(place: Place) -> None:
     with token_server() as server:
         allow_urls(server.url)
         patience = {"sasl.login.retry.backoff.ms": "10", "sasl.login.retry.backoff.max.ms": "50"}
-        given = place.at("OAUTH", bearer(clientId="me", clientSecret="other"), patience) | {URL_KEY: server.url}
+        value = place.at("OAUTH", bearer(clientId="me", clientSecret="other"), patience) | {URL_KEY: server.url}
         for server.status, kind in ((503, Unavailable), (401, Unauthenticated)):
             with pytest.raises(kind, match=rf"^{URL_KEY}: {server.url} ") as told:
-                async with admin_client(given, client_id="poor"):
+                async with admin_client(value, client_id="poor"):
                     pass
             assert str(server.status) in told.value.message
             assert "security.protocol" not in told.value.message
 
 
 async def test_a_refused_token_is_no_silent_success(place: Place) -> None:
-    given = place.at("OAUTH", bearer(unsecuredLoginStringClaim_sub="me", unsecuredLoginLifetimeSeconds="-100"))
+    value = place.at("OAUTH", bearer(unsecuredLoginStringClaim_sub="me", unsecuredLoginLifetimeSeconds="-100"))
     with pytest.raises(Unauthenticated, match=r"the token is refused: .*invalid_token"):
-        async with admin_client(given, client_id="late"):
+        async with admin_client(value, client_id="late"):
             pass
 
 
 async def test_asking_for_a_topic_does_not_make_it(place: Place) -> None:
     """Brokers make topics that are asked for, as shipped; those of a worker must be made as it needs them."""
     async with admin_client(place.at("PLAINTEXT"), client_id="asking") as admin:
-        assert [one["error_code"] for one in await admin.describe_topics(["nowhere"])] == [3]
+        assert [topic["error_code"] for topic in await admin.describe_topics(["nowhere"])] == [3]
         assert "nowhere" not in await admin.list_topics()

@@ -27,8 +27,8 @@ SECONDS = 60.0
 class Seen:
     """The newest that was told of each partition; who hears of an end wants no less from then on, as a task would."""
 
-    def __init__(self, wanted: dict[Part, int]) -> None:
-        self.wanted = wanted
+    def __init__(self, expected: dict[Part, int]) -> None:
+        self.wanted = expected
         self.ends: dict[Part, int] = {}
         self.gone: dict[Part, str] = {}
         self.answers = 0
@@ -47,8 +47,8 @@ class Seen:
 
 @asynccontextmanager
 async def watching(bootstrap: str, seen: Seen, **properties: str) -> AsyncIterator[EndWatch]:
-    given = {"bootstrap.servers": bootstrap, **properties}
-    async with EndWatch.open(given, seen.wanted, seen.told, client_id="watch") as ends, Siblings() as siblings:
+    fields = {"bootstrap.servers": bootstrap, **properties}
+    async with EndWatch.open(fields, seen.wanted, seen.told, client_id="watch") as ends, Siblings() as siblings:
         siblings.start(ends.run())
         yield ends
 

@@ -59,15 +59,15 @@ def told_then_given(server: TokenServer, ask: Callable[[], Any]) -> Any:
     with pytest.raises(Unavailable, match=rf"^{URL_KEY}: {server.url} answered 503"):
         ask()
     server.status = 200
-    found: list[Any] = []
+    results: list[Any] = []
 
     def answered() -> bool:
         with contextlib.suppress(Unavailable):
-            found.append(ask())
-        return bool(found)
+            results.append(ask())
+        return bool(results)
 
     until(answered, "the answer comes with a token")
-    return found[0]
+    return results[0]
 
 
 def spark_sink(broker: SecureBroker, url: str, folder: Path, topic: str) -> Any:
@@ -90,8 +90,8 @@ def test_a_spark_sink_tries_again(
         told = run.until(lambda u: u.write.number or u.state == failed.state)
         return list(told.write.ranges)
 
-    (found,) = until(begun, "it has Spark write")
-    assert (found.topic, found.begin, found.end) == (name, 0, 1)
+    (result,) = until(begun, "it has Spark write")
+    assert (result.topic, result.begin, result.end) == (name, 0, 1)
 
 
 def test_a_spark_sink_lives_while_the_server_hangs(
@@ -105,8 +105,8 @@ def test_a_spark_sink_lives_while_the_server_hangs(
         until(lambda: server.asked, "it asks for a token")
         since = time.monotonic()
         until(lambda: run.loop.silent_seconds() < time.monotonic() - since, "its loop beats", SILENT_SECONDS)
-    found = run.until(lambda u: u.write.number).write.ranges
-    assert [(one.topic, one.begin, one.end) for one in found] == [(name, 0, 1)]
+    ranges = run.until(lambda u: u.write.number).write.ranges
+    assert [(single_range.topic, single_range.begin, single_range.end) for single_range in ranges] == [(name, 0, 1)]
 
 
 def test_what_spark_reads_ranges_with_tells_why(broker: SecureBroker, server: TokenServer, name: str) -> None:
@@ -114,7 +114,7 @@ def test_what_spark_reads_ranges_with_tells_why(broker: SecureBroker, server: To
     java = bearer(broker, server.url)
     properties = portable({**client_settings(java, "consumer"), "group.id": name}, java)
     batches = told_then_given(server, lambda: list(rows([Range(name, 0, 0, 1)], properties)))
-    assert [one for batch in batches for one in batch.column("value").to_pylist()] == [b"one"]
+    assert [item for batch in batches for item in batch.column("value").to_pylist()] == [b"one"]
 
 
 def test_dead_letters_are_read_once_there_is_a_token(broker: SecureBroker, server: TokenServer, name: str) -> None:
@@ -154,15 +154,15 @@ async def test_a_worker_says_that_a_preview_may_come_later(
         async with workers(worker):
 
             async def told() -> tuple[int, dict[str, Any]]:
-                asked = {"config": config, "from": "beginning"}
-                answer = await worker.ask("POST", f"/connectors/{name}/preview", asked)
+                request = {"config": config, "from": "beginning"}
+                answer = await worker.ask("POST", f"/connectors/{name}/preview", request)
                 return answer.status_code, answer.json()
 
             words = f"the preview of {name}: {URL_KEY}: {server.url} answered 503"
             assert await told() == (503, {"error_code": 503, "message": words})
             server.status = 200
-            status, found = await told()
-            assert (status, len(found["records"])) == (200, 1), found
+            status, answer = await told()
+            assert (status, len(answer["records"])) == (200, 1), answer
 
 
 def letters_of(broker: SecureBroker, url: str, topic: str) -> dict[str, Any]:

@@ -42,11 +42,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> BrokerProcess:
 
 @pytest.fixture(scope="module")
 def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
-    made = Brokers(broker.home, broker)
+    new_brokers = Brokers(broker.home, broker)
     assert "Kafka version: 3.9" in broker.output
-    create_topic(made.bootstrap, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
-    yield made
-    made.close()
+    create_topic(new_brokers.bootstrap, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+    yield new_brokers
+    new_brokers.close()
 
 
 @pytest.fixture(scope="module")
@@ -60,14 +60,14 @@ def one_epoch() -> None:
 
 
 def test_lines_are_in_the_topic_once_after_crashes(brokers: Brokers, name: str, tmp_path: Path) -> None:
-    given = tmp_path / "given"
-    given.write_bytes(numbered(60_000, width=60))
+    path = tmp_path / "given"
+    path.write_bytes(numbered(60_000, width=60))
     create_topic(brokers.bootstrap, name)
-    config, whole = source(name, given, **{"keelman.commit.interval.ms": "20"}), given.stat().st_size
+    config, whole = source(name, path, **{"keelman.commit.interval.ms": "20"}), path.stat().st_size
     deaths = [SOURCE_DEATHS[at] for at in (0, 1, 3)]
     die_and_finish(brokers.bootstrap, config, deaths, lambda: committed(brokers, config) == whole, tmp_path / "log")
     values = [value for _, _, value in records(brokers.bootstrap, name)]
-    assert values == given.read_bytes().splitlines()
+    assert values == path.read_bytes().splitlines()
     assert len(records(brokers.bootstrap, name, "read_uncommitted")) > len(values)
 
 
@@ -75,21 +75,21 @@ def test_a_broker_that_is_away_again_and_again_loses_and_doubles_nothing(
     brokers: Brokers, name: str, tmp_path: Path
 ) -> None:
     """It is the coordinator too. A run whose commit has no answer fails, and the next one goes on."""
-    given, log = tmp_path / "given", tmp_path / "log"
+    path, log = tmp_path / "given", tmp_path / "log"
     create_topic(brokers.bootstrap, name)
-    config = source(name, given, **{"keelman.commit.interval.ms": "20"})
-    given.write_bytes(b"")
-    with hosted(brokers.bootstrap, config, log) as process, given.open("ab", 0) as file:
+    config = source(name, path, **{"keelman.commit.interval.ms": "20"})
+    path.write_bytes(b"")
+    with hosted(brokers.bootstrap, config, log) as process, path.open("ab", 0) as file:
         for start in range(0, 60_000, 10_000):
-            before = given.stat().st_size
+            before = path.stat().st_size
             file.write(numbered(10_000, start))
             until(lambda before=before: committed(brokers, config) >= before, "the part before is committed")
             brokers.call(away(brokers.proxy))
-        whole = given.stat().st_size
+        whole = path.stat().st_size
         until(lambda: committed(brokers, config) == whole, "all is committed")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0, log.read_text()[-4000:]
-    assert [value for _, _, value in records(brokers.bootstrap, name)] == given.read_bytes().splitlines()
+    assert [value for _, _, value in records(brokers.bootstrap, name)] == path.read_bytes().splitlines()
 
 
 async def away(proxy: KafkaProxy) -> None:

@@ -28,8 +28,8 @@ async def test_epochs_end_where_their_records_do_and_a_topic_made_anew_has_anoth
         assert len(told[name].id) == 22
         assert [leader.epoch for leader in told[name].partitions.values()] == [0, 0]
         assert told[f"{name}-none"].code == CODES["UNKNOWN_TOPIC_OR_PARTITION"]
-        asked = {(name, 0): 0, (name, 1): 0, (name, 2): 0, (f"{name}-none", 0): 0}
-        ends = await epoch_ends(client, asked, seconds=5.0)
+        request = {(name, 0): 0, (name, 1): 0, (name, 2): 0, (f"{name}-none", 0): 0}
+        ends = await epoch_ends(client, request, seconds=5.0)
         assert ends[name, 0] == EpochEnd(0, 0)
         assert ends[name, 1] == EpochEnd(0, 3)
         unknown = CODES["UNKNOWN_TOPIC_OR_PARTITION"]

@@ -17,11 +17,11 @@ pytestmark = pytest.mark.component
 
 RECORDED = json.loads((RECORDED_FOLDER / "batches" / "batches.json").read_text())
 SOME = {"java-none-v0", "java-lz4-v0", "java-gzip-v1-LogAppendTime", "java-snappy-v1-CreateTime"}
-OLD = [one for one in RECORDED if one["name"] in SOME]
+OLD = [entry for entry in RECORDED if entry["name"] in SOME]
 
 
-def topic_of(one: dict[str, Any]) -> str:
-    return f"old-{one['name']}"
+def topic_of(entry: dict[str, Any]) -> str:
+    return f"old-{entry['name']}"
 
 
 def hexed(value: Any) -> str | None:
@@ -30,11 +30,11 @@ def hexed(value: Any) -> str | None:
 
 def put_old_files(home: Path) -> None:
     """In place of the empty files of each topic."""
-    for one in OLD:
-        (folder,) = home.rglob(f"{topic_of(one)}-0")
+    for entry in OLD:
+        (folder,) = home.rglob(f"{topic_of(entry)}-0")
         for path in folder.glob("0*"):
             path.unlink()
-        (folder / f"{0:020d}.log").write_bytes(bytes.fromhex(one["bytes"]))
+        (folder / f"{0:020d}.log").write_bytes(bytes.fromhex(entry["bytes"]))
 
 
 async def test_old_messages_are_read_as_java_reads_them(tmp_path: Path) -> None:
@@ -42,23 +42,23 @@ async def test_old_messages_are_read_as_java_reads_them(tmp_path: Path) -> None:
     broker = BrokerProcess(tmp_path)
     await broker.start()
     try:
-        for one in OLD:
-            await asyncio.to_thread(create_topic, broker.bootstrap, topic_of(one))
+        for item in OLD:
+            await asyncio.to_thread(create_topic, broker.bootstrap, topic_of(item))
         await broker.end()
         put_old_files(tmp_path)
         await broker.start()
-        for one in OLD:
-            wanted = [
+        for entry in OLD:
+            expected = [
                 (record["offset"], record["timestamp"], record["key"], record["value"])
-                for batch in one["batches"]
+                for batch in entry["batches"]
                 for record in batch["records"]
             ]
-            positions = {(topic_of(one), 0): 0}
+            positions = {(topic_of(entry), 0): 0}
             async with fetching(broker.bootstrap, positions) as fetcher:
                 taken = rows(await until_ends(fetcher, positions))
-            assert [(*row[1:3], hexed(row[3]), hexed(row[4])) for row in taken] == wanted, one["name"]
-            found = await asyncio.to_thread(messages, broker.bootstrap, topic_of(one))
-            by_library = [(m.offset(), time_ms(m) or -1, hexed(m.key()), hexed(m.value())) for m in found]
-            assert by_library == wanted, one["name"]
+            assert [(*row[1:3], hexed(row[3]), hexed(row[4])) for row in taken] == expected, entry["name"]
+            actual_messages = await asyncio.to_thread(messages, broker.bootstrap, topic_of(entry))
+            by_library = [(m.offset(), time_ms(m) or -1, hexed(m.key()), hexed(m.value())) for m in actual_messages]
+            assert by_library == expected, entry["name"]
     finally:
         await broker.end()

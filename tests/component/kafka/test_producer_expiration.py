@@ -107,10 +107,10 @@ async def test_a_source_that_was_idle_for_long_goes_on(
     kafka: KafkaProxy, clock: Clock, name: str, tmp_path: Path
 ) -> None:
     """Its transactional id is forgotten too: the run fails, and the next one fences anew."""
-    given, log = tmp_path / "given", tmp_path / "log"
-    given.write_bytes(b"a\nb\n")
+    path, log = tmp_path / "given", tmp_path / "log"
+    path.write_bytes(b"a\nb\n")
     await asyncio.to_thread(create_topic, kafka.address, name)
-    config = {"name": f"{name}-in", "connector.class": "FileStreamSource", "file": str(given), "topic": name}
+    config = {"name": f"{name}-in", "connector.class": "FileStreamSource", "file": str(path), "topic": name}
     config |= {"keelman.park.after.ms": "600000"}
 
     async def committed(position: int) -> None:
@@ -122,13 +122,13 @@ async def test_a_source_that_was_idle_for_long_goes_on(
 
     def removed() -> bool:
         told = messages(kafka.address, "__transaction_state", "read_uncommitted")
-        return any(one.value() is None and config["name"].encode() in one.key() for one in told)
+        return any(item.value() is None and config["name"].encode() in item.key() for item in told)
 
     with hosted(kafka.address, config, log) as process:
         await committed(4)
         clock.set(700)
         await eventually(lambda: asyncio.to_thread(removed), what="the transactional id is removed")
-        with given.open("ab") as file:
+        with path.open("ab") as file:
             file.write(b"c\n")
         await committed(6)
         process.send_signal(signal.SIGTERM)

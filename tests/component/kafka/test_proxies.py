@@ -46,36 +46,36 @@ def visible(kafka: KafkaProxy, topic: str) -> list[bytes]:
     partition = TopicPartition(topic, 0, 0)
     consumer.assign([partition])
     _, end = consumer.get_watermark_offsets(partition, timeout=30)
-    found: list[bytes] = []
+    actual_visible: list[bytes] = []
     deadline = time.monotonic() + 30
     while consumer.position([partition])[0].offset < end:
         assert time.monotonic() < deadline, f"{topic} was not read to {end}"
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:
-            found.append(message.value())
+            actual_visible.append(message.value())
         elif message is None and end <= 0:
             break
     consumer.close()
-    return found
+    return actual_visible
 
 
-async def committed(made: Producer) -> None:
-    await aside(lambda: made.commit_transaction(40))
+async def committed(new_producer: Producer) -> None:
+    await aside(lambda: new_producer.commit_transaction(40))
 
 
 async def test_an_endtxn_that_comes_late_ends_the_next_transaction_of_a_careless_client(
     kafka: KafkaProxy, topic: str
 ) -> None:
-    made = producer(kafka, "late", **{"transactional.id": topic, "socket.timeout.ms": 1000})
-    await aside(lambda: made.init_transactions(30))
+    new_producer = producer(kafka, "late", **{"transactional.id": topic, "socket.timeout.ms": 1000})
+    await aside(lambda: new_producer.init_transactions(30))
     held = kafka.catch(END_TXN, transactional_id=topic)
-    made.begin_transaction()
-    made.produce(topic, b"first")
-    await committed(made)  # gave the held one up and repeated it on a new connection
+    new_producer.begin_transaction()
+    new_producer.produce(topic, b"first")
+    await committed(new_producer)  # gave the held one up and repeated it on a new connection
     assert held.answer is None
-    made.begin_transaction()
-    made.produce(topic, b"second")
-    assert await aside(lambda: made.flush(60)) == 0
+    new_producer.begin_transaction()
+    new_producer.produce(topic, b"second")
+    assert await aside(lambda: new_producer.flush(60)) == 0
     assert await aside(lambda: visible(kafka, topic)) == [b"first"]
     held.release()
     assert (await held.answered())[-2:] == b"\0\0", "the broker took it for one of the second transaction"
@@ -83,12 +83,12 @@ async def test_an_endtxn_that_comes_late_ends_the_next_transaction_of_a_careless
 
 
 async def test_an_unknown_answer_to_a_commit_is_asked_for_again(kafka: KafkaProxy, topic: str) -> None:
-    made = producer(kafka, "unsure", **{"transactional.id": topic})
-    await aside(lambda: made.init_transactions(30))
+    new_producer = producer(kafka, "unsure", **{"transactional.id": topic})
+    await aside(lambda: new_producer.init_transactions(30))
     lost = kafka.catch(END_TXN, Fate.LOSE_ANSWER, transactional_id=topic)
-    made.begin_transaction()
-    made.produce(topic, b"once")
-    await committed(made)
+    new_producer.begin_transaction()
+    new_producer.produce(topic, b"once")
+    await committed(new_producer)
     assert (await lost.answered())[-2:] == b"\0\0"
     # A commit is answered before its marker is written.
     await eventually(lambda: aside(lambda: bool(visible(kafka, topic))), what="it is committed")
@@ -97,20 +97,20 @@ async def test_an_unknown_answer_to_a_commit_is_asked_for_again(kafka: KafkaProx
 
 @pytest.mark.parametrize("fate", [Fate.DROP, Fate.CUT, Fate.RESET, Fate.LOSE_ANSWER])
 async def test_records_arrive_once_through_a_produce_that_is_lost(kafka: KafkaProxy, topic: str, fate: Fate) -> None:
-    made = producer(kafka, "idem", **{"enable.idempotence": True, "socket.timeout.ms": 1000})
+    new_producer = producer(kafka, "idem", **{"enable.idempotence": True, "socket.timeout.ms": 1000})
     caught = kafka.catch(PRODUCE, fate, client_id="idem", nth=2)
     for number in range(5):
-        made.produce(topic, b"%d" % number)
-        assert await aside(lambda: made.flush(60)) == 0
+        new_producer.produce(topic, b"%d" % number)
+        assert await aside(lambda: new_producer.flush(60)) == 0
     assert (await caught.seen()).api_key == PRODUCE
     assert await aside(lambda: visible(kafka, topic)) == [b"0", b"1", b"2", b"3", b"4"]
 
 
 async def test_only_the_chosen_clients_are_frozen(kafka: KafkaProxy, topic: str) -> None:
     slow, fast = producer(kafka, "slow"), producer(kafka, "fast")
-    for one in (slow, fast):
-        one.produce(topic, b"before")
-        assert await aside(lambda made=one: made.flush(60)) == 0
+    for item in (slow, fast):
+        item.produce(topic, b"before")
+        assert await aside(lambda made=item: made.flush(60)) == 0
     kafka.affects, kafka.weather = of_client("slow"), Weather(frozen=True)
     try:
         slow.produce(topic, b"slow")

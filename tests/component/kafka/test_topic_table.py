@@ -41,7 +41,7 @@ async def followed(bootstrap: str, topic: str, partitions: int, rows: list[Row])
 
 
 def writer(bootstrap: str, transactional_id: str = "", codec: str = "none") -> Producer:
-    made = Producer(
+    producer = Producer(
         {
             "bootstrap.servers": bootstrap,
             "compression.type": codec,
@@ -49,8 +49,8 @@ def writer(bootstrap: str, transactional_id: str = "", codec: str = "none") -> P
         }
     )
     if transactional_id:
-        made.init_transactions(30)
-    return made
+        producer.init_transactions(30)
+    return producer
 
 
 def kept(rows: list[Row]) -> dict[bytes, bytes | None]:
@@ -169,9 +169,9 @@ async def test_a_table_goes_on_after_its_broker_was_killed(tmp_path: Path, name:
         create_topic(bootstrap, name, 2)
         rows: list[Row] = []
         async with followed(bootstrap, name, 2, rows) as table:
-            one = writer(bootstrap)
-            one.produce(name, b"1", b"before", 0)
-            assert one.flush(60) == 0
+            single_writer = writer(bootstrap)
+            single_writer.produce(name, b"1", b"before", 0)
+            assert single_writer.flush(60) == 0
             await table.read_to_end(seconds=SECONDS)
             await broker.end(signal.SIGKILL)
             with pytest.raises(KeelmanError, match=name):

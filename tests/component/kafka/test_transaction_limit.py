@@ -19,8 +19,8 @@ LIMIT_MS = 4_000
 @pytest.fixture(scope="module")
 async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     flag = f"{SHORT_LIVED[1]},transaction.max.timeout.ms={LIMIT_MS}"
-    async with running_broker(tmp_path_factory.mktemp("broker"), flag) as made:
-        yield made
+    async with running_broker(tmp_path_factory.mktemp("broker"), flag) as new_running_broker:
+        yield new_running_broker
 
 
 async def test_a_transaction_that_is_too_long_is_refused_with_both_lengths(servers: str) -> None:
@@ -34,11 +34,11 @@ async def test_a_transaction_that_is_too_long_is_refused_with_both_lengths(serve
 
 
 async def test_a_producer_whose_transactions_are_short_is_fenced_there(servers: str) -> None:
-    async with open_producer(servers, "short", transaction_timeout_ms=LIMIT_MS) as made:
+    async with open_producer(servers, "short", transaction_timeout_ms=LIMIT_MS) as producer:
         await fence_all({"bootstrap.servers": servers}, ["short"], client_id="leader", seconds=20)
-        before = made.identity.epoch
-    async with open_producer(servers, "short", transaction_timeout_ms=LIMIT_MS) as made:
-        assert made.identity.epoch == before + 2
+        before = producer.identity.epoch
+    async with open_producer(servers, "short", transaction_timeout_ms=LIMIT_MS) as producer:
+        assert producer.identity.epoch == before + 2
 
 
 async def test_the_leader_of_workers_writes_there(servers: str) -> None:

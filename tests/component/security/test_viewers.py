@@ -64,7 +64,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
 
 async def answers(system: System, role: str) -> dict[str, str]:
     """What a role is answered, by the call."""
-    found: dict[str, str] = {}
+    actual_answers: dict[str, str] = {}
     async with httpx.AsyncClient(base_url=system.http, trust_env=False, auth=("any", role), timeout=60) as http:
         for path in (
             "/clusters/demo/connectors/c", "/clusters/demo/connectors?expand=info&expand=status", "/v0/nodes",
@@ -72,21 +72,23 @@ async def answers(system: System, role: str) -> dict[str, str]:
         ):  # fmt: skip
             answer = await http.get(path)
             assert answer.status_code == 200, (path, answer.text)
-            found[path] = answer.text
+            actual_answers[path] = answer.text
     async with channel(system.gateway.address, token=role) as link:
         connectors: Any = stub_of(link, "connect", "connector")
-        found["GetConnector"] = str(await connectors.GetConnector(GetConnectorRequest(worker_cluster="demo", name="c")))
-        found["ListConnectors"] = str(await connectors.ListConnectors(ListConnectorsRequest()))
+        actual_answers["GetConnector"] = str(
+            await connectors.GetConnector(GetConnectorRequest(worker_cluster="demo", name="c"))
+        )
+        actual_answers["ListConnectors"] = str(await connectors.ListConnectors(ListConnectorsRequest()))
         async for changes in connectors.WatchConnectors(WatchConnectorsRequest()):
-            found["WatchConnectors"] = str(changes)
+            actual_answers["WatchConnectors"] = str(changes)
             break
-    return found
+    return actual_answers
 
 
 async def test_a_viewer_sees_no_secret(system: System) -> None:
-    found = await answers(system, "viewer")
-    assert {call: text for call, text in found.items() if "planted" in text} == {}
-    config = json.loads(found["/clusters/demo/connectors/c"])["config"]
+    actual_answers = await answers(system, "viewer")
+    assert {call: text for call, text in actual_answers.items() if "planted" in text} == {}
+    config = json.loads(actual_answers["/clusters/demo/connectors/c"])["config"]
     assert config["connector.class"] == "FileStreamSource"
     assert config["url"] == "jdbc:x://[hidden]@h/db"
     assert {config[key] for key in KEYS} == {"[hidden]"}
@@ -94,9 +96,9 @@ async def test_a_viewer_sees_no_secret(system: System) -> None:
 
 @pytest.mark.parametrize("role", ["operator", "admin"])
 async def test_others_see_what_they_could_read_otherwise(system: System, role: str) -> None:
-    found = await answers(system, role)
-    assert json.loads(found["/clusters/demo/connectors/c"])["config"].items() >= CONFIG.items()
-    assert "planted-98" in found["/v0/nodes/far"]
+    actual_answers = await answers(system, role)
+    assert json.loads(actual_answers["/clusters/demo/connectors/c"])["config"].items() >= CONFIG.items()
+    assert "planted-98" in actual_answers["/v0/nodes/far"]
 
 
 @pytest.mark.parametrize("encoding", [b"", b"gzip"])

@@ -43,5 +43,5 @@ def url(request, tmp_path) -> str:
 @pytest.fixture
 async def clients(tmp_path, url):
     """Of a state service with each of the databases."""
-    async with state_in_loop(tmp_path, database=url, key_file=tmp_path / "secrets.key") as (made, _):
-        yield made
+    async with state_in_loop(tmp_path, database=url, key_file=tmp_path / "secrets.key") as (state, _):
+        yield state

@@ -63,8 +63,10 @@ class Story:
 
     async def create(self, clients: Clients, name: str, node: str = "n1", **spec) -> None:
         nodes = worker_cluster_pb2.WorkerNodes(names=[node])
-        made = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", nodes=nodes, **spec)
-        request = workers_pb.CreateWorkerClusterRequest(name=self.of(name), spec=made, request_id=self.of(f"c-{name}"))
+        new_spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", nodes=nodes, **spec)
+        request = workers_pb.CreateWorkerClusterRequest(
+            name=self.of(name), spec=new_spec, request_id=self.of(f"c-{name}")
+        )
         await clients.clusters.CreateWorkerCluster(request)
         await clients.clusters.StartWorkerCluster(
             workers_pb.StartWorkerClusterRequest(name=self.of(name), request_id=self.of(f"s-{name}"))
@@ -136,8 +138,8 @@ class Story:
 
 async def plugin(clients: Clients) -> Plugin:
     """The only one."""
-    (found,) = (await clients.plugins.ListPlugins(plugins_pb.ListPluginsRequest())).plugins
-    return found
+    (actual_plugin,) = (await clients.plugins.ListPlugins(plugins_pb.ListPluginsRequest())).plugins
+    return actual_plugin
 
 
 async def checked(home: Home, *, swept: bool = False) -> None:
@@ -148,8 +150,10 @@ async def checked(home: Home, *, swept: bool = False) -> None:
         snapshot = store.snapshot
         files = await DatabaseStorage(store.database).stored()
         if swept:
-            assert {*files} == {one.uid for one in snapshot.plugins.values()}, "no file is left that no plugin names"
-        assert {one.uid for one in snapshot.plugins.values()} <= {*files}, "a plugin has its file"
+            assert {*files} == {plugin.uid for plugin in snapshot.plugins.values()}, (
+                "no file is left that no plugin names"
+            )
+        assert {plugin.uid for plugin in snapshot.plugins.values()} <= {*files}, "a plugin has its file"
         assert [row.revision for row in rows] == list(range(1, store.revision + 1)), "a number has one event"
         newest = {(row.noun, row.name): event_pb2.Event.FromString(row.payload) for row in rows}
         there = {(noun, name) for noun in NOUNS for name in snapshot.resources(noun)}
@@ -164,8 +168,8 @@ async def checked(home: Home, *, swept: bool = False) -> None:
 
 @contextlib.asynccontextmanager
 async def agents(port: int, *names: str):
-    async with channel(f"127.0.0.1:{port}") as made, contextlib.AsyncExitStack() as stack:
-        clients = Clients(made)
+    async with channel(f"127.0.0.1:{port}") as new_channel, contextlib.AsyncExitStack() as stack:
+        clients = Clients(new_channel)
         for name in names:
             await stack.enter_async_context(Agent(clients, name))
         yield clients
@@ -207,7 +211,7 @@ async def test_a_kill_leaves_nothing_half_done(tmp_path: Path, cases: list[Case]
             await checked(Home.of(tmp_path))
             following = stories[story.number + 1 :][:1]
             await killed.start(cases[story.number + 1][0] if following else "none")
-            nodes = [one.of("n2") for one in stories[: story.number + 1]]  # one that stays away is waited for
+            nodes = [story.of("n2") for story in stories[: story.number + 1]]  # one that stays away is waited for
             async with agents(killed.state.port, "n1", *nodes) as clients:
                 await story.work(clients)
                 await story.check(clients)

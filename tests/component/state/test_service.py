@@ -19,16 +19,16 @@ pytestmark = pytest.mark.component
 
 @pytest.fixture
 async def clients(tmp_path):
-    async with state_in_loop(tmp_path) as (made, _):
-        yield made
+    async with state_in_loop(tmp_path) as (state, _):
+        yield state
 
 
 async def test_from_nothing_to_running_workers_and_back(clients: Clients) -> None:
     async with Agent(clients, "n1") as agent:
-        made = await clients.create_managed("default", "n1")
-        assert made.generation == 1
-        assert made.status.state == STATE.CLUSTER_STATE_STARTING
-        assert len(made.status.kafka_cluster_id) == 22
+        result = await clients.create_managed("default", "n1")
+        assert result.generation == 1
+        assert result.status.state == STATE.CLUSTER_STATE_STARTING
+        assert len(result.status.kafka_cluster_id) == 22
         await clients.create_workers("demo", count=2, properties={"offset.flush.interval.ms": "5000"})
         stopped = await clients.worker_cluster("demo")
         assert stopped.status.state == STATE.CLUSTER_STATE_STOPPED
@@ -94,8 +94,8 @@ async def has_etag_other_than(clients: Clients, etag: str) -> bool:
 
 async def test_writes_answer_notes_on_the_properties_that_they_set(clients: Clients) -> None:
     await clients.create_external("ext", "127.0.0.1:1")
-    given = {"keelman.cpu": "1", "zzz": "secret", "connect.protocol": "eager", "keelman.memory.bytes": "100000000"}
-    spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", count=1, properties=given)
+    fields = {"keelman.cpu": "1", "zzz": "secret", "connect.protocol": "eager", "keelman.memory.bytes": "100000000"}
+    spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", count=1, properties=fields)
     create = workers_pb.CreateWorkerClusterRequest(name="demo", spec=spec, request_id="r1")
     for _ in range(2):  # the second time it is the first one's answer
         assert (await clients.clusters.CreateWorkerCluster(create)).notes == [
@@ -163,9 +163,11 @@ async def test_worker_clusters_that_cannot_be(clients: Clients, spec, error, tex
         "first", brokers="ext", count=1, properties={"group.id": "g1", "status.storage.topic": "t1"}
     )
     async with Agent(clients, "n1"):
-        made = worker_cluster_pb2.WorkerClusterSpec(**spec)
+        new_spec = worker_cluster_pb2.WorkerClusterSpec(**spec)
         with pytest.raises(error, match=text):
-            await clients.clusters.CreateWorkerCluster(workers_pb.CreateWorkerClusterRequest(name="demo", spec=made))
+            await clients.clusters.CreateWorkerCluster(
+                workers_pb.CreateWorkerClusterRequest(name="demo", spec=new_spec)
+            )
 
 
 @pytest.mark.parametrize("bootstrap", ["", "host", "host:", ":1", "a:1,b", "a:1,,b:2", "a:0", "a:65536", "http://a:1"])

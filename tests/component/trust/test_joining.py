@@ -51,9 +51,9 @@ HOUR = timedelta(hours=1)
 
 
 @pytest.fixture(scope="module")
-async def made(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
-    async with installation(tmp_path_factory.mktemp("trust")) as found:
-        yield found
+async def trust_system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
+    async with installation(tmp_path_factory.mktemp("trust")) as actual_installation:
+        yield actual_installation
 
 
 def credentials(home: Any, holder: Identity) -> Pems:
@@ -64,16 +64,18 @@ def node(name: str) -> Identity:
     return Identity(IdentityKind.NODE, name)
 
 
-def to_state(made: Installation, pems: Pems) -> Channel:
-    return channel(made.state, root_certificates=pems.roots, client=pems, server_name=STATE_NAME, peer="state")
+def to_state(new_installation: Installation, pems: Pems) -> Channel:
+    return channel(
+        new_installation.state, root_certificates=pems.roots, client=pems, server_name=STATE_NAME, peer="state"
+    )
 
 
 async def opened(link: Channel, name: str) -> None:
     """Returns when a session of a node was welcomed. Raises what refused it."""
 
     registration = Registration(node=name, agent_address="127.0.0.1:7420")
-    async with link as made:
-        call: Any = SessionServiceStub(made).OpenSession()
+    async with link as new_link:
+        call: Any = SessionServiceStub(new_link).OpenSession()
         with translated(peer="state"):
             await call.write(OpenSessionRequest(registration=registration))
             message = await call.read()
@@ -81,88 +83,88 @@ async def opened(link: Channel, name: str) -> None:
         call.cancel()
 
 
-async def test_a_host_joins_and_its_agent_runs(made: Installation) -> None:
-    lines = await made.join("n1")
-    home = made.homes["n1"]
+async def test_a_host_joins_and_its_agent_runs(trust_system: Installation) -> None:
+    lines = await trust_system.join("n1")
+    home = trust_system.homes["n1"]
     key = home.member("node") / "key.pem"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert stat.S_IMODE(key.parent.stat().st_mode) == 0o700
     assert lines[0].startswith("node/n1 joined: its certificate is good until 20")
     assert certificate_facts((key.parent / "certificate.pem").read_bytes()).uris == ("keelman://node/n1",)
     assert home.settings_file("agent").read_text().endswith('trust = "installation"\n')
-    async with made.agent("n1") as agent:
-        await made.online("n1")
-        address = (await made.nodes())["n1"].status.agent_address
+    async with trust_system.agent("n1") as agent:
+        await trust_system.online("n1")
+        address = (await trust_system.nodes())["n1"].status.agent_address
         port = int(address.rpartition(":")[2])
-        await asked_by_others(made, f"127.0.0.1:{port}")
+        await asked_by_others(trust_system, f"127.0.0.1:{port}")
         assert not agent.done()
 
 
-async def asked_by_others(made: Installation, address: str) -> None:
+async def asked_by_others(new_installation: Installation, address: str) -> None:
     """The agent's own server answers gateways, and no other node."""
-    await made.join("asking")
-    pems = credentials(made.homes["asking"], node("asking"))
+    await new_installation.join("asking")
+    pems = credentials(new_installation.homes["asking"], node("asking"))
     name = server_name(node("n1"))
     async with channel(address, root_certificates=pems.roots, client=pems, server_name=name) as link:
         with pytest.raises(PermissionDenied, match=r"node 'asking' may not call .* of an agent") as refused:
             await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)
     assert refused.value.reason == "NOT_ALLOWED"
-    await made.join("g", token=await made.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
-    pems = credentials(made.homes["g"], Identity(IdentityKind.GATEWAY, "g"))
+    await new_installation.join("g", token=await new_installation.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+    pems = credentials(new_installation.homes["g"], Identity(IdentityKind.GATEWAY, "g"))
     async with channel(address, root_certificates=pems.roots, client=pems, server_name=name) as link:
         assert not (await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)).workloads
 
 
-async def test_agents_may_ask_state_for_what_is_theirs_alone(made: Installation) -> None:
-    await made.join("own")
-    pems = credentials(made.homes["own"], node("own"))
-    async with to_state(made, pems) as link:
+async def test_agents_may_ask_state_for_what_is_theirs_alone(trust_system: Installation) -> None:
+    await trust_system.join("own")
+    pems = credentials(trust_system.homes["own"], node("own"))
+    async with to_state(trust_system, pems) as link:
         with pytest.raises(PermissionDenied, match=r"node 'own' may not call .*ListSecrets of the state service"):
             await stub_of(link, "connect", "secret").ListSecrets(ListSecretsRequest(), timeout=60)
     with pytest.raises(
         PermissionDenied, match="'other' is not the node of the certificate, which is of node 'own'"
     ) as e:
-        await opened(to_state(made, pems), "other")
+        await opened(to_state(trust_system, pems), "other")
     assert e.value.reason == "NOT_OWN_NAME"
-    await opened(to_state(made, pems), "own")
-    await made.join("gw", token=await made.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
-    pems = credentials(made.homes["gw"], Identity(IdentityKind.GATEWAY, "gw"))
+    await opened(to_state(trust_system, pems), "own")
+    await trust_system.join("gw", token=await trust_system.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+    pems = credentials(trust_system.homes["gw"], Identity(IdentityKind.GATEWAY, "gw"))
     with pytest.raises(PermissionDenied, match=r"gateway 'gw' may not call .*OpenSession"):
-        await opened(to_state(made, pems), "gw")
-    async with to_state(made, pems) as link:
+        await opened(to_state(trust_system, pems), "gw")
+    async with to_state(trust_system, pems) as link:
         await stub_of(link, "connect", "secret").ListSecrets(ListSecretsRequest(), timeout=60)
 
 
 Case = Callable[[Installation], Awaitable[str]]
 
 
-async def wrong(made: Installation) -> str:
-    token = parsed_token(await made.token())
+async def wrong(new_installation: Installation) -> str:
+    token = parsed_token(await new_installation.token())
     return token.text.replace(token.secret, "x" * len(token.secret))
 
 
-async def unknown(made: Installation) -> str:
-    token = parsed_token(await made.token())
+async def unknown(new_installation: Installation) -> str:
+    token = parsed_token(await new_installation.token())
     return token.text.replace(f".{token.name}.", ".00000000.")
 
 
-async def of_another_installation(made: Installation) -> str:
-    token = parsed_token(await made.token())
+async def of_another_installation(new_installation: Installation) -> str:
+    token = parsed_token(await new_installation.token())
     return token.text.replace(token.authority, "0" * 64)
 
 
-async def used(made: Installation) -> str:
-    token = await made.token()
-    await made.join("first", token=token)
+async def used(new_installation: Installation) -> str:
+    token = await new_installation.token()
+    await new_installation.join("first", token=token)
     return token
 
 
-async def of_another_node(made: Installation) -> str:
-    return await made.token(member="somebody")
+async def of_another_node(new_installation: Installation) -> str:
+    return await new_installation.token(member="somebody")
 
 
-async def cut_off(made: Installation) -> str:
-    return (await made.token())[:-1]
+async def cut_off(new_installation: Installation) -> str:
+    return (await new_installation.token())[:-1]
 
 
 @pytest.mark.parametrize(
@@ -175,69 +177,69 @@ async def cut_off(made: Installation) -> str:
         (of_another_installation, FailedPrecondition, "OTHER_AUTHORITY", "does not show the CA of the token"),
         (cut_off, InvalidArgument, "INVALID_ARGUMENT", "token: '.hidden.' is not legal"),
     ],
-    ids=lambda one: getattr(one, "__name__", ""),
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 async def test_a_bad_token_lets_nobody_join(
-    made: Installation, capsys: pytest.CaptureFixture[str], *, case: Case, error: type[KeelmanError], reason: str,
-    text: str,
+    trust_system: Installation, capsys: pytest.CaptureFixture[str], *, case: Case, error: type[KeelmanError],
+    reason: str, text: str,
 ) -> None:  # fmt: skip
-    token = await case(made)
+    token = await case(trust_system)
     with pytest.raises(error, match=text) as refused:
-        await made.join("refused", token=token)
+        await trust_system.join("refused", token=token)
     assert refused.value.reason == reason
     if reason in ("TOKEN_UNKNOWN", "TOKEN_USED", "NOT_OF_TOKEN"):
         assert f"reason={reason}" in capsys.readouterr().out.replace("\x1b[0m", "")
-    assert not made.homes["refused"].settings_file("agent").exists(), "nothing is left that would start"
+    assert not trust_system.homes["refused"].settings_file("agent").exists(), "nothing is left that would start"
 
 
 @pytest.mark.parametrize("field", ["name", "certificate_request", "hosts"])
-async def test_a_stranger_is_not_shown_its_own_words(made: Installation, field: str) -> None:
+async def test_a_stranger_is_not_shown_its_own_words(trust_system: Installation, field: str) -> None:
     """An answer hides the secrets of the service: one that repeated a guess would tell whether it is a secret."""
     guess = "my guess!"
-    request = JoinRequest(token=await unknown(made), role=JOIN_ROLE_GATEWAY, name="n", certificate_request="-")
+    request = JoinRequest(token=await unknown(trust_system), role=JOIN_ROLE_GATEWAY, name="n", certificate_request="-")
     if field == "hosts":
         request.hosts.append(guess)
     else:
         setattr(request, field, guess)
     with pytest.raises(Unauthenticated) as refused:
-        await stub_of(made.to_gateway, "access", "join").Join(request)
+        await stub_of(trust_system.to_gateway, "access", "join").Join(request)
     assert refused.value.reason == "TOKEN_UNKNOWN"
     assert guess not in refused.value.message
 
 
-async def test_a_token_ends(made: Installation) -> None:
+async def test_a_token_ends(trust_system: Installation) -> None:
     with pytest.raises(InvalidArgument, match=r"ttl: '1s' is not legal: 60 s to 30 days"):
-        await made.token(ttl=1)
+        await trust_system.token(ttl=1)
 
 
-async def test_who_did_not_hear_the_answer_joins_again_with_the_same_key(made: Installation) -> None:
-    token = await made.token()
-    await made.join("deaf", token=token)
-    await made.join("deaf", token=token)
+async def test_who_did_not_hear_the_answer_joins_again_with_the_same_key(trust_system: Installation) -> None:
+    token = await trust_system.token()
+    await trust_system.join("deaf", token=token)
+    await trust_system.join("deaf", token=token)
 
 
-async def test_a_name_that_is_taken_lets_nobody_else_join(made: Installation) -> None:
-    await made.join("taken")
+async def test_a_name_that_is_taken_lets_nobody_else_join(trust_system: Installation) -> None:
+    await trust_system.join("taken")
     with pytest.raises(AlreadyExists, match="the name of node 'taken' is taken: another host joined by it"):
-        await made.join("thief", as_name="taken")
-    async with made.agent("taken"):
-        await made.online("taken")
-        for token in (await made.token(), await made.token(member="taken")):
+        await trust_system.join("thief", as_name="taken")
+    async with trust_system.agent("taken"):
+        await trust_system.online("taken")
+        for token in (await trust_system.token(), await trust_system.token(member="taken")):
             with pytest.raises(AlreadyExists, match=r"is taken: its agent is ONLINE: stop that one first") as refused:
-                await made.join("thief", token=token, as_name="taken")
+                await trust_system.join("thief", token=token, as_name="taken")
         assert refused.value.reason == "NAME_TAKEN"
 
     async def is_gone() -> bool:
         with pytest.raises(AlreadyExists) as refused:
-            await made.join("thief", as_name="taken")
+            await trust_system.join("thief", as_name="taken")
         return "create the token with --node taken to replace that one" in refused.value.message
 
     await eventually(is_gone, seconds=60, every=0.5, what="the node is known to be gone")
-    await made.join("thief", token=await made.token(member="taken"), as_name="taken")
+    await trust_system.join("thief", token=await trust_system.token(member="taken"), as_name="taken")
     with pytest.raises(PermissionDenied, match=r"node 'taken' joined again on another host") as replaced:
-        await opened(to_state(made, credentials(made.homes["taken"], node("taken"))), "taken")
+        await opened(to_state(trust_system, credentials(trust_system.homes["taken"], node("taken"))), "taken")
     assert replaced.value.reason == "CERTIFICATE_REPLACED"
-    await opened(to_state(made, credentials(made.homes["thief"], node("taken"))), "taken")
+    await opened(to_state(trust_system, credentials(trust_system.homes["thief"], node("taken"))), "taken")
 
 
 def signed(authority: Authority, holder: Identity, begin: timedelta, life: timedelta) -> Pems:
@@ -246,38 +248,38 @@ def signed(authority: Authority, holder: Identity, begin: timedelta, life: timed
     return Pems(chain.encode(), key, authority.pem.encode())
 
 
-async def of_installation(made: Installation) -> Authority:
+async def of_installation(new_installation: Installation) -> Authority:
     """The CA with its key, as only the database and the key file have it."""
-    connection = sqlite3.connect(made.state_home.database)
+    connection = sqlite3.connect(new_installation.state_home.database)
     certificate, sealed = connection.execute("SELECT certificate, secret FROM authority").fetchone()
     connection.close()
-    sealer = Sealer(read_keys(made.state_home.secrets_key)[0], made.state_home.secrets_key)
+    sealer = Sealer(read_keys(new_installation.state_home.secrets_key)[0], new_installation.state_home.secrets_key)
     assert "PRIVATE KEY" not in sealed
     return Authority.of(certificate, sealer.open({"secret": sealed}, "authority")["secret"])
 
 
 async def test_certificates_that_tls_refuses_are_explained(
-    made: Installation, capfd: pytest.CaptureFixture[str]
+    trust_system: Installation, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    await made.join("tls")
-    own = credentials(made.homes["tls"], node("tls"))
-    other = signed(Authority.made(datetime.now(UTC)), node("tls"), timedelta(), HOUR)
-    for shown, why in (
+    await trust_system.join("tls")
+    own = credentials(trust_system.homes["tls"], node("tls"))
+    other = signed(Authority.trust_system(datetime.now(UTC)), node("tls"), timedelta(), HOUR)
+    for shown, exact_reason in (
         (Pems(other.chain, other.key, own.roots), "it does not trust the CA of this process's certificate"),
         (Pems(roots=own.roots), "it requires a client certificate, and this process has none: join first"),
         (Pems(own.chain, own.key, other.roots), "its certificate is of another CA than the trusted one"),
     ):
         with pytest.raises(Unavailable):
-            await opened(to_state(made, shown), "tls")
-        assert await handshake_problem(made.state, shown, STATE_NAME) == why
-    authority = await of_installation(made)
+            await opened(to_state(trust_system, shown), "tls")
+        assert await handshake_problem(trust_system.state, shown, STATE_NAME) == exact_reason
+    authority = await of_installation(trust_system)
     for begin, life in ((-2 * HOUR, HOUR), (HOUR, HOUR)):
         shown = signed(authority, node("tls"), begin, life)
         with pytest.raises(Unavailable):
-            await opened(to_state(made, shown), "tls")
-        assert "check the clock, or join again" in await handshake_problem(made.state, shown, STATE_NAME)
-    assert await handshake_problem(made.state, own, STATE_NAME) == ""
-    assert "is of another host" in await handshake_problem(made.state, own, server_name(node("tls")))
+            await opened(to_state(trust_system, shown), "tls")
+        assert "check the clock, or join again" in await handshake_problem(trust_system.state, shown, STATE_NAME)
+    assert await handshake_problem(trust_system.state, own, STATE_NAME) == ""
+    assert "is of another host" in await handshake_problem(trust_system.state, own, server_name(node("tls")))
     told = capfd.readouterr().err  # in the log of the state service, by grpc itself
     for reason in (
         "certificate has expired", "certificate is not yet valid", "self signed certificate in certificate chain",
@@ -286,11 +288,11 @@ async def test_certificates_that_tls_refuses_are_explained(
         assert reason in told
 
 
-async def test_a_node_that_is_deleted_is_let_in_no_more(made: Installation) -> None:
-    await made.join("gone")
-    async with made.agent("gone"):
-        await made.online("gone")
-    nodes = stub_of(made.to_gateway, "node", "node")
+async def test_a_node_that_is_deleted_is_let_in_no_more(trust_system: Installation) -> None:
+    await trust_system.join("gone")
+    async with trust_system.agent("gone"):
+        await trust_system.online("gone")
+    nodes = stub_of(trust_system.to_gateway, "node", "node")
 
     async def deleted() -> bool:
         try:
@@ -301,62 +303,64 @@ async def test_a_node_that_is_deleted_is_let_in_no_more(made: Installation) -> N
 
     await eventually(deleted, seconds=60, every=0.3, what="the node is offline")
     with pytest.raises(PermissionDenied, match="is known no more") as refused:
-        await opened(to_state(made, credentials(made.homes["gone"], node("gone"))), "gone")
+        await opened(to_state(trust_system, credentials(trust_system.homes["gone"], node("gone"))), "gone")
     assert refused.value.reason == "CERTIFICATE_UNKNOWN"
-    await made.join("gone")
+    await trust_system.join("gone")
 
 
-async def test_the_settings_of_joining_are_read_without_being_named(made: Installation, tmp_path: Path) -> None:
-    await made.join("found")
-    home = made.homes["found"].root
+async def test_the_settings_of_joining_are_read_without_being_named(trust_system: Installation, tmp_path: Path) -> None:
+    await trust_system.join("found")
+    home = trust_system.homes["found"].root
     assert file_in_home("agent", {"home": str(home)}, {}) == home / "agent.toml"
     assert file_in_home("agent", {}, {"KEELMAN_AGENT_HOME": str(home)}) == home / "agent.toml"
     assert file_in_home("agent", {"home": str(tmp_path)}, {}) is None
     assert file_in_home("state", {"home": str(home)}, {}) is None
 
 
-async def test_a_gateway_of_another_host_joins_and_serves(made: Installation) -> None:
-    token = await made.token(role=JOIN_ROLE_GATEWAY)
+async def test_a_gateway_of_another_host_joins_and_serves(trust_system: Installation) -> None:
+    token = await trust_system.token(role=JOIN_ROLE_GATEWAY)
     with pytest.raises(PermissionDenied, match="lets a gateway join, and not node 'g2'"):
-        await made.join("g2", token=token)
-    await made.join("g2", token=token, role=JoinRole.GATEWAY)
-    await made.join("logged")
-    async with made.second_gateway("g2") as link, made.agent("logged"):
-        await made.online("logged")
+        await trust_system.join("g2", token=token)
+    await trust_system.join("g2", token=token, role=JoinRole.GATEWAY)
+    await trust_system.join("logged")
+    async with trust_system.second_gateway("g2") as link, trust_system.agent("logged"):
+        await trust_system.online("logged")
         nodes = (await stub_of(link, "node", "node").ListNodes(ListNodesRequest(), timeout=60)).nodes
-        assert "logged" in {one.name for one in nodes}
+        assert "logged" in {node.name for node in nodes}
         call: Any = AgentServiceStub(link).StreamLogs(StreamLogsRequest(workload="worker/none/0"), timeout=60)
         with pytest.raises(NotFound, match="no workload 'worker/none/0'"):
             async for _ in translated_stream(call):
                 pass
 
 
-async def test_an_agent_does_not_start_with_what_is_not_its_own(made: Installation) -> None:
-    made.homes["never"] = Home(made.folder / "never")
-    made.homes["never"].root.mkdir()
-    made.homes["never"].settings_file("agent").write_text('node = "never"\ntrust = "installation"\n')
-    await made.join("n9")
+async def test_an_agent_does_not_start_with_what_is_not_its_own(trust_system: Installation) -> None:
+    trust_system.homes["never"] = Home(trust_system.folder / "never")
+    trust_system.homes["never"].root.mkdir()
+    trust_system.homes["never"].settings_file("agent").write_text('node = "never"\ntrust = "installation"\n')
+    await trust_system.join("n9")
     for home, flags, reason in (("never", {}, "NOT_JOINED"), ("n9", {"node": "n8"}, "WRONG_CERTIFICATE")):
-        async with made.agent(home, **flags) as agent:
+        async with trust_system.agent(home, **flags) as agent:
             with pytest.raises(FailedPrecondition) as refused:
                 await agent
         assert refused.value.reason == reason
-    text = made.homes["n9"].settings_file("agent").read_text()
-    made.homes["n9"].settings_file("agent").write_text(text + "log_days = 3\n")
-    await made.join("n9")
-    assert made.homes["n9"].settings_file("agent").read_text() == text + "log_days = 3\n"
+    text = trust_system.homes["n9"].settings_file("agent").read_text()
+    trust_system.homes["n9"].settings_file("agent").write_text(text + "log_days = 3\n")
+    await trust_system.join("n9")
+    assert trust_system.homes["n9"].settings_file("agent").read_text() == text + "log_days = 3\n"
 
 
-async def test_tokens_are_listed_with_who_used_them_and_deleted(made: Installation) -> None:
-    token = await made.token(member="listed")
+async def test_tokens_are_listed_with_who_used_them_and_deleted(trust_system: Installation) -> None:
+    token = await trust_system.token(member="listed")
     name = parsed_token(token).name
-    await made.join("listed", token=token)
-    tokens = stub_of(made.to_gateway, "access", "join_token")
-    found = {one.name: one for one in (await tokens.ListJoinTokens(ListJoinTokensRequest())).join_tokens}[name]
-    assert (found.member, found.used_by, found.HasField("use_time")) == ("listed", "listed", True)
-    assert parsed_token(token).secret not in (made.state_home.database).read_bytes().decode("latin-1")
+    await trust_system.join("listed", token=token)
+    tokens = stub_of(trust_system.to_gateway, "access", "join_token")
+    result = {
+        join_token.name: join_token for join_token in (await tokens.ListJoinTokens(ListJoinTokensRequest())).join_tokens
+    }[name]
+    assert (result.member, result.used_by, result.HasField("use_time")) == ("listed", "listed", True)
+    assert parsed_token(token).secret not in (trust_system.state_home.database).read_bytes().decode("latin-1")
     await tokens.DeleteJoinToken(DeleteJoinTokenRequest(name=name))
     with pytest.raises(NotFound, match=f"no join token '{name}'"):
         await tokens.DeleteJoinToken(DeleteJoinTokenRequest(name=name))
     with pytest.raises(Unauthenticated, match="not known here"):
-        await made.join("late", token=token)
+        await trust_system.join("late", token=token)

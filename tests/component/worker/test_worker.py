@@ -82,9 +82,9 @@ async def test_rest_answers_as_connect_does(bootstrap: str, link: tuple[LinkSide
         )
         assert (await worker.ask("GET", "/connectors")).json() == []
 
-        made = await worker.ask("POST", "/connectors", {"name": " s/1 ", "config": SOURCE, "initial_state": "paused"})
-        assert (made.status_code, made.headers["location"]) == (201, f"http://{worker.id}/connectors/s%2F1")
-        assert made.json() == {"name": "s/1", "config": {**SOURCE, "name": "s/1"}, "tasks": [], "type": "source"}
+        result = await worker.ask("POST", "/connectors", {"name": " s/1 ", "config": SOURCE, "initial_state": "paused"})
+        assert (result.status_code, result.headers["location"]) == (201, f"http://{worker.id}/connectors/s%2F1")
+        assert result.json() == {"name": "s/1", "config": {**SOURCE, "name": "s/1"}, "tasks": [], "type": "source"}
         again = await worker.ask("POST", "/connectors", {"name": "s/1", "config": SOURCE})
         assert (again.status_code, again.json()["message"]) == (409, "Connector s/1 already exists")
         other = await worker.ask("PUT", "/connectors/s%2F1/config", {**SOURCE, "name": "t"})
@@ -201,44 +201,46 @@ async def test_a_task_from_ticket_to_end(bootstrap: str, link: tuple[LinkSide, s
 
 async def test_workers_share_and_take_over(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
     side, address = link
-    one = WorkerProcess(tmp_path / "one", bootstrap, "many", address)
+    worker_process = WorkerProcess(tmp_path / "one", bootstrap, "many", address)
     two = WorkerProcess(tmp_path / "two", bootstrap, "many", address)
     names = [f"c{n}" for n in range(4)]
 
     def at(worker: WorkerProcess) -> list[str]:
         return sorted(n for n in names if any(r.worker == worker.id for r in side.of(n)))
 
-    async with workers(one):
+    async with workers(worker_process):
         for name in names:
-            await one.ask("POST", "/connectors", {"name": name, "config": SOURCE})
-        await eventually(lambda: at(one) == names, what="one worker has all")
+            await worker_process.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+        await eventually(lambda: at(worker_process) == names, what="one worker has all")
         async with workers(two):
-            await eventually(lambda: len(at(one)) == len(at(two)) == 2, seconds=60, what="two workers share")
-            assert sorted(at(one) + at(two)) == names
+            await eventually(lambda: len(at(worker_process)) == len(at(two)) == 2, seconds=60, what="two workers share")
+            assert sorted(at(worker_process) + at(two)) == names
             assert all(not r.cut for r in side.runs.values()), "moved work was drained"
 
-            made = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
-            assert (made.status_code, made.headers["location"]) == (201, f"http://{two.id}/connectors/late")
+            result = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
+            assert (result.status_code, result.headers["location"]) == (201, f"http://{two.id}/connectors/late")
             assert "late" in (await two.ask("GET", "/connectors")).json(), "a worker reads what it has just written"
             names.append("late")
-            await eventually(lambda: sorted(at(one) + at(two)) == sorted(names))
-            mine = at(one)[0]
+            await eventually(lambda: sorted(at(worker_process) + at(two)) == sorted(names))
+            mine = at(worker_process)[0]
             before = side.of(mine)
             assert (await two.ask("POST", f"/connectors/{mine}/tasks/0/restart")).status_code == 204
             await eventually(lambda: side.of(mine) and side.of(mine) != before, what="its owner restarted the task")
 
             two.child.send_signal(signal.SIGSTOP) if two.child else None
             try:
-                await eventually(lambda: at(one) == sorted(names), seconds=60, what="a frozen worker loses its work")
+                await eventually(
+                    lambda: at(worker_process) == sorted(names), seconds=60, what="a frozen worker loses its work"
+                )
             finally:
                 two.child.send_signal(signal.SIGCONT) if two.child else None
             await eventually(lambda: len(at(two)) >= 2, seconds=60, what="and gets its share when it is back")
-            assert await one.end() == 0, "the leader leaves"
+            assert await worker_process.end() == 0, "the leader leaves"
             await eventually(lambda: at(two) == sorted(names), seconds=120, what="its work moves")
             assert await two.end() == 0
-    async with workers(one):
-        assert (await one.ask("GET", "/connectors")).json() == sorted(names), "the topics remember"
-        await eventually(lambda: at(one) == sorted(names))
+    async with workers(worker_process):
+        assert (await worker_process.ask("GET", "/connectors")).json() == sorted(names), "the topics remember"
+        await eventually(lambda: at(worker_process) == sorted(names))
 
 
 async def test_a_cluster_of_java_workers_is_taken_over(
@@ -308,7 +310,7 @@ async def refused(worker: WorkerProcess) -> str:
     await worker.spawn()
     assert worker.child is not None
     assert await worker.child.wait() in (1, 2)
-    (line,) = [one for one in worker.output.splitlines() if one.startswith("keelman worker: ")]
+    (line,) = [line for line in worker.output.splitlines() if line.startswith("keelman worker: ")]
     return line
 
 
@@ -324,8 +326,10 @@ async def test_topics_are_made_as_wanted_and_wrong_ones_refused(bootstrap: str) 
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="topics") as admin:
         compact = {"cleanup.policy": "compact"}
         await admin.create_topics([NewTopic("two", 2, 1, topic_configs=compact), NewTopic("kept", 3, 1)])
-        made = CompactedTopic("made", 3, settings={"segment.bytes": "1048576"}, setting_key="config.storage.topic")
-        for wanted, problem in (
+        compacted_topic = CompactedTopic(
+            "made", 3, settings={"segment.bytes": "1048576"}, setting_key="config.storage.topic"
+        )
+        for expected, problem in (
             (
                 CompactedTopic("two", 1, exact=True, setting_key="k"),
                 "k: topic two has 2 partitions, needed are exactly 1",
@@ -334,8 +338,8 @@ async def test_topics_are_made_as_wanted_and_wrong_ones_refused(bootstrap: str) 
             (CompactedTopic("far", 1, 9, setting_key="k"), "k: topic far cannot be created with 1 partitions and repl"),
         ):
             with pytest.raises(FailedPrecondition, match=problem):
-                await ensured(admin, wanted)
-        assert await ensured(admin, made) == [3]
+                await ensured(admin, expected)
+        assert await ensured(admin, compacted_topic) == [3]
         assert await ensured(admin, CompactedTopic("two", 5)) == [2], "an existing topic keeps its partitions"
         assert await ensured(admin, CompactedTopic("as-the-brokers-do", -1, -1)) == [1]
 

@@ -31,7 +31,9 @@ def limited(broker: SecureBroker) -> dict[str, str]:
 def allow_only(bootstrap: str, topic: str, *operations: AclOperation) -> None:
     """The user may do nothing else with the topic from now on; what has no rules is open to all."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    bindings = [AclBinding(ResourceType.TOPIC, topic, *_ABOUT, one, AclPermissionType.ALLOW) for one in operations]
+    bindings = [
+        AclBinding(ResourceType.TOPIC, topic, *_ABOUT, operation, AclPermissionType.ALLOW) for operation in operations
+    ]
     for answer in admin.create_acls(bindings).values():
         answer.result(60)
 

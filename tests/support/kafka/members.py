@@ -28,7 +28,7 @@ class Member:
             if message is not None and message.error() is None:
                 self.values.append((message.value() or b"").decode())
                 self._consumer.commit(message, asynchronous=False)
-            self.places = {one.partition for one in self._consumer.assignment()}
+            self.places = {item.partition for item in self._consumer.assignment()}
         self._consumer.close()
 
     def end(self) -> None:
@@ -40,8 +40,8 @@ class Member:
 @contextmanager
 def member(bootstrap: str, group: str, topic: str, assignor: str = "cooperative-sticky") -> Iterator[Member]:
     """A member for as long as the block lasts."""
-    made = Member(bootstrap, group, topic, assignor)
+    new_member = Member(bootstrap, group, topic, assignor)
     try:
-        yield made
+        yield new_member
     finally:
-        made.end()
+        new_member.end()

@@ -47,8 +47,8 @@ async def write_epoch(servers: str, transactional_id: str, epoch: int) -> None:
     A record of the coordinator's own log, which brokers take from a client of this name:
     https://github.com/apache/kafka/blob/4.3/transaction-coordinator/src/main/resources/common/message/TransactionLogValue.json
     """
-    async with open_producer(servers, transactional_id) as made:
-        who = made.identity
+    async with open_producer(servers, transactional_id) as producer:
+        who = producer.identity
     now, name = int(time.time() * 1000), transactional_id.encode()
     key = struct.pack(">hh", 0, len(name)) + name
     empty, no_partitions = 0, -1
@@ -124,15 +124,15 @@ async def visible(servers: str, topic: str, partition: int = 0) -> list[str]:
         plain.close()
         consumer = Consumer({**settings, **AT_ONCE})
         consumer.assign([part])
-        found: list[str] = []
+        results: list[str] = []
         deadline = time.monotonic() + 60
         while end and consumer.position([part])[0].offset < end:
-            assert time.monotonic() < deadline, f"{topic} was not read to {end}: {len(found)}"
+            assert time.monotonic() < deadline, f"{topic} was not read to {end}: {len(results)}"
             message = consumer.poll(0.05)
             if message is not None and message.error() is None:
-                found.append(message.value().decode())
+                results.append(message.value().decode())
         consumer.close()
-        return found
+        return results
 
     return await asyncio.to_thread(read)
 

@@ -94,9 +94,9 @@ class Trio:
 
     async def leader(self, topic: str, by: str = "") -> Leader:
         """That of partition 0, as one of these brokers knows it."""
-        given = {"bootstrap.servers": by or self.bootstrap}
-        async with low_level_client(given, client_id="look", timeout_ms=5_000) as client:
-            first = [one.nodeId for one in client.cluster.brokers() if f"{one.host}:{one.port}" in by]
+        fields = {"bootstrap.servers": by or self.bootstrap}
+        async with low_level_client(fields, client_id="look", timeout_ms=5_000) as client:
+            first = [broker.nodeId for broker in client.cluster.brokers() if f"{broker.host}:{broker.port}" in by]
             told = await metadata_of(client, [topic], first=first)
         return told.topics[topic].partitions[0]
 
@@ -113,20 +113,20 @@ class Trio:
         """Waits until the partition has that leader."""
 
         async def there() -> Leader | None:
-            found = await self.leader(topic, by)
-            return found if found.node == node else None
+            leader = await self.leader(topic, by)
+            return leader if leader.node == node else None
 
-        found = await eventually(there, what=f"{topic} is led by {node}")
-        assert found is not None
-        return found
+        result = await eventually(there, what=f"{topic} is led by {node}")
+        assert result is not None
+        return result
 
     async def move(self, topic: str, replicas: tuple[int, ...]) -> None:
         """In order, to the first of these, which has the partition."""
         async with low_level_client(
             {"bootstrap.servers": self.bootstrap}, client_id="move", timeout_ms=5_000
         ) as client:
-            asked = await answer_of(client, client.get_random_node(), Reassign(topic, 0, replicas))
-        assert asked.error_code == 0
+            answer = await answer_of(client, client.get_random_node(), Reassign(topic, 0, replicas))
+        assert answer.error_code == 0
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
 
         def elected() -> bool:
@@ -146,13 +146,13 @@ class Trio:
 
     def cut_off(self, node: int, *, off: bool = True) -> None:
         """It reaches no controller of the others, and they reach its own no more; clients reach it as ever."""
-        for (one, other), link in self._links.items():
-            if node in (one, other):
+        for (item, other), link in self._links.items():
+            if node in (item, other):
                 link.weather = Weather(frozen=off)
 
     def _java(self, node: int) -> psutil.Process:
         family = psutil.Process(self.brokers[node].pid).children(recursive=True)
-        return next(one for one in family if "java" in one.name())
+        return next(item for item in family if "java" in item.name())
 
 
 def write(bootstrap: str, topic: str, values: list[bytes], **config: str) -> float:
@@ -173,10 +173,10 @@ async def three_brokers(home: Path, **properties: object) -> AsyncIterator[Trio]
     controllers = dict(zip(NODES, free_ports(3), strict=True))
     async with contextlib.AsyncExitStack() as stack:
         links = {
-            (one, other): await stack.enter_async_context(Proxy("127.0.0.1", controllers[other]))
-            for one in NODES
+            (item, other): await stack.enter_async_context(Proxy("127.0.0.1", controllers[other]))
+            for item in NODES
             for other in NODES
-            if one != other
+            if item != other
         }
         brokers: dict[int, BrokerProcess] = {}
         for node in NODES:

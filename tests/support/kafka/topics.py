@@ -35,7 +35,9 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
     client.create_topics([new])[topic].result(60)
 
     def led() -> int:
-        return sum(one.leader >= 0 for one in client.list_topics(topic, 60).topics[topic].partitions.values())
+        return sum(
+            partition.leader >= 0 for partition in client.list_topics(topic, 60).topics[topic].partitions.values()
+        )
 
     until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
 
@@ -103,7 +105,7 @@ def messages(
     consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
     open_ends = set(consumer.list_topics(topic, 30).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, p, 0) for p in open_ends])
-    found: list[Message] = []
+    actual_messages: list[Message] = []
     deadline = time.monotonic() + 60
     while open_ends:
         assert time.monotonic() < deadline, f"{topic} was not read to its end"
@@ -111,10 +113,10 @@ def messages(
         if message is None:
             continue
         if message.error() is None:
-            found.append(message)
+            actual_messages.append(message)
             continue
         assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
         if message.offset() >= ends.get(message.partition(), 0):
             open_ends.discard(message.partition())
     consumer.close()
-    return found
+    return actual_messages

@@ -11,12 +11,12 @@ from support.state.service import Clients
 STATE = brokers.ClusterState
 
 
-async def in_state(clients: Clients, name: str, wanted: str) -> worker_cluster_pb2.WorkerCluster:
+async def in_state(clients: Clients, name: str, expected: str) -> worker_cluster_pb2.WorkerCluster:
     async def look():
         cluster = await clients.worker_cluster(name)
-        return cluster if STATE.Name(cluster.status.state) == f"CLUSTER_STATE_{wanted}" else None
+        return cluster if STATE.Name(cluster.status.state) == f"CLUSTER_STATE_{expected}" else None
 
-    return await eventually(look, what=f"{name} is {wanted}")
+    return await eventually(look, what=f"{name} is {expected}")
 
 
 async def gone(get) -> bool:

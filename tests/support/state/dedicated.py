@@ -33,12 +33,12 @@ class Dedicated(Operations):
         **spec: Any,
     ) -> Any:  # fmt: skip
         """The answer of a create."""
-        made = dedicated_connector_pb2.DedicatedConnectorSpec(
+        new_spec = dedicated_connector_pb2.DedicatedConnectorSpec(
             config=config, capacity=spec.pop("capacity", dedicated_connector_pb2.DedicatedCapacity(count=count)), **spec
         )
         if bootstrap:
-            made.external.bootstrap_servers = bootstrap
-        request = pb.CreateDedicatedConnectorRequest(name=name, spec=made, request_id=request_id)
+            new_spec.external.bootstrap_servers = bootstrap
+        request = pb.CreateDedicatedConnectorRequest(name=name, spec=new_spec, request_id=request_id)
         return await self.api.CreateDedicatedConnector(request)
 
     async def update(
@@ -73,16 +73,16 @@ class Dedicated(Operations):
 
     async def names(self) -> list[str]:
         """Those that there are."""
-        found = await self.api.ListDedicatedConnectors(pb.ListDedicatedConnectorsRequest())
-        return [one.name for one in found.dedicated_connectors]
+        connectors = await self.api.ListDedicatedConnectors(pb.ListDedicatedConnectorsRequest())
+        return [dedicated_connector.name for dedicated_connector in connectors.dedicated_connectors]
 
     async def state(self, name: str) -> str:
         """Its state by name; "GONE" when there is none."""
         try:
-            found = (await self.get(name)).status.state
+            state = (await self.get(name)).status.state
         except NotFound:
             return "GONE"
-        return dedicated_connector_pb2.DedicatedConnectorState.Name(found).removeprefix("DEDICATED_CONNECTOR_STATE_")
+        return dedicated_connector_pb2.DedicatedConnectorState.Name(state).removeprefix("DEDICATED_CONNECTOR_STATE_")
 
     async def ended(self, answer: Any, *, seconds: float = 120.0) -> operation_pb2.Operation:
         """The operation of an answer at its end."""

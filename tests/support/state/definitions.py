@@ -34,15 +34,15 @@ class Definitions(Operations):
     async def create(
         self, name: str, config: Mapping[str, str], **spec: Any
     ) -> connector_definition_pb2.ConnectorDefinition:
-        made = connector_definition_pb2.ConnectorDefinitionSpec(
+        new_spec = connector_definition_pb2.ConnectorDefinitionSpec(
             **{"worker_cluster": self.cluster, "config": config} | spec
         )
-        request = pb.CreateConnectorDefinitionRequest(name=name, spec=made)
+        request = pb.CreateConnectorDefinitionRequest(name=name, spec=new_spec)
         return (await self.clients.definitions.CreateConnectorDefinition(request)).connector_definition
 
     async def update(self, name: str, etag: str = "", **spec: Any) -> connector_definition_pb2.ConnectorDefinition:
-        made = connector_definition_pb2.ConnectorDefinitionSpec(**spec)
-        request = pb.UpdateConnectorDefinitionRequest(name=name, etag=etag, spec=made)
+        new_spec = connector_definition_pb2.ConnectorDefinitionSpec(**spec)
+        request = pb.UpdateConnectorDefinitionRequest(name=name, etag=etag, spec=new_spec)
         request.update_mask.paths.extend(spec)
         return (await self.clients.definitions.UpdateConnectorDefinition(request)).connector_definition
 
@@ -66,8 +66,8 @@ class Definitions(Operations):
 @contextlib.asynccontextmanager
 async def connected(port: int) -> AsyncIterator[tuple[Clients, Agent]]:
     """Clients of a state service, and a simulated agent that says of each workload that it is as wanted."""
-    async with channel(f"127.0.0.1:{port}") as made:
-        clients = Clients(made)
+    async with channel(f"127.0.0.1:{port}") as new_channel:
+        clients = Clients(new_channel)
         await eventually(lambda: _answers(clients), what="the state service answers")
         async with Agent(clients, "n1") as agent:
             yield clients, agent

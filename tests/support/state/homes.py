@@ -56,7 +56,9 @@ def set_back(file: Path) -> None:
                 values = {"name": name, "revision": revision} | json.loads(payload)
                 if table == "worker_cluster":
                     values["broker_cluster"] = values["spec"]["broker_cluster"]
-                old.execute(f"INSERT INTO main.{table} VALUES ({places})", [_plain(values[one]) for one in columns])
+                old.execute(
+                    f"INSERT INTO main.{table} VALUES ({places})", [_plain(values[column]) for column in columns]
+                )
     new.unlink()
 
 

@@ -67,13 +67,13 @@ class Nodes:
 async def running_nodes(folder: Path, names: Sequence[str] = NODES, *flags: str) -> AsyncIterator[Nodes]:
     """State runs with these flags beside the usual ones, and its agents are started by who uses it. What fails prints
     their logs; nothing is left running."""
-    made = Nodes(folder, names, *flags)
-    await made.state.start()
+    nodes = Nodes(folder, names, *flags)
+    await nodes.state.start()
     try:
-        yield made
+        yield nodes
     except BaseException:
-        print(made.logs())
+        print(nodes.logs())
         raise
     finally:
-        made.end()
-        await made.state.end()
+        nodes.end()
+        await nodes.state.end()

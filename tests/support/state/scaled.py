@@ -21,7 +21,7 @@ class Scaled:
     async def steps(self) -> list[Operation]:
         """The operations, the newest first."""
         answer = await self.dedicated.operations.ListOperations(ListOperationsRequest(kind=OPERATION_KIND_SCALE))
-        return [one for one in answer.operations if one.target.name == self.name]
+        return [operation for operation in answer.operations if operation.target.name == self.name]
 
     async def scaled(self, workers: int) -> Operation:
         """The operation that gave it so many workers, once it has succeeded."""
@@ -38,5 +38,5 @@ class Scaled:
 
     async def shown(self) -> tuple[int, int, str]:
         """Its workers, and its tasks.max as they were given it and as it was sent."""
-        found = await self.dedicated.get(self.name)
-        return found.status.workers, found.status.tasks_max, found.spec.config["tasks.max"]
+        dedicated = await self.dedicated.get(self.name)
+        return dedicated.status.workers, dedicated.status.tasks_max, dedicated.spec.config["tasks.max"]

@@ -43,23 +43,23 @@ def free_range(count: int) -> str:
 class Clients:
     """A stub for each service of one address."""
 
-    def __init__(self, made: Any) -> None:
-        self.channel = made
-        self.nodes = stub_of(made, "node", "node")
-        self.workloads_ = stub_of(made, "node", "workload")
-        self.sessions = stub_of(made, "node", "session")
-        self.brokers = stub_of(made, "connect", "broker_cluster")
-        self.clusters = stub_of(made, "connect", "worker_cluster")
-        self.workers = stub_of(made, "connect", "worker")
-        self.plugins = stub_of(made, "connect", "plugin")
-        self.imports = stub_of(made, "connect", "plugin_import")
-        self.secrets = stub_of(made, "connect", "secret")
-        self.documents = stub_of(made, "connect", "document")
-        self.configurations = stub_of(made, "connect", "worker_configuration")
-        self.topics = stub_of(made, "connect", "topic")
-        self.operations = stub_of(made, "connect", "operation")
-        self.definitions = stub_of(made, "connect", "connector_definition")
-        self.runs = stub_of(made, "copy", "copy_run")
+    def __init__(self, value: Any) -> None:
+        self.channel = value
+        self.nodes = stub_of(value, "node", "node")
+        self.workloads_ = stub_of(value, "node", "workload")
+        self.sessions = stub_of(value, "node", "session")
+        self.brokers = stub_of(value, "connect", "broker_cluster")
+        self.clusters = stub_of(value, "connect", "worker_cluster")
+        self.workers = stub_of(value, "connect", "worker")
+        self.plugins = stub_of(value, "connect", "plugin")
+        self.imports = stub_of(value, "connect", "plugin_import")
+        self.secrets = stub_of(value, "connect", "secret")
+        self.documents = stub_of(value, "connect", "document")
+        self.configurations = stub_of(value, "connect", "worker_configuration")
+        self.topics = stub_of(value, "connect", "topic")
+        self.operations = stub_of(value, "connect", "operation")
+        self.definitions = stub_of(value, "connect", "connector_definition")
+        self.runs = stub_of(value, "copy", "copy_run")
 
     async def workloads(self) -> dict[str, workload_pb2.Workload]:
         answer = await self.workloads_.ListWorkloads(workload_service_pb2.ListWorkloadsRequest(page_size=1000))
@@ -83,8 +83,8 @@ class Clients:
         return (await self.brokers.CreateBrokerCluster(request)).broker_cluster
 
     async def create_workers(self, name: str, *, brokers: str = "default", **spec: Any) -> None:
-        made = worker_cluster_pb2.WorkerClusterSpec(broker_cluster=brokers, **spec)
-        await self.clusters.CreateWorkerCluster(workers_pb.CreateWorkerClusterRequest(name=name, spec=made))
+        new_spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster=brokers, **spec)
+        await self.clusters.CreateWorkerCluster(workers_pb.CreateWorkerClusterRequest(name=name, spec=new_spec))
 
     async def start_workers(self, name: str) -> None:
         await self.clusters.StartWorkerCluster(workers_pb.StartWorkerClusterRequest(name=name))
@@ -101,14 +101,14 @@ async def state_in_loop(home: Path, **settings: Any):
     """The whole service in this event loop; yields (clients, port)."""
     port = settings.pop("port", None) or free_ports(1)[0]
     stop = asyncio.Event()
-    given = {"spark_idle_seconds": 0.0} | settings
-    task = asyncio.ensure_future(run(Settings(home=home, port=port, **given), stop))
+    value = {"spark_idle_seconds": 0.0} | settings
+    task = asyncio.ensure_future(run(Settings(home=home, port=port, **value), stop))
     try:
         await eventually(lambda: task.done() or _serving(port), what="state serves")
         if task.done():
             task.result()
-        async with channel(f"127.0.0.1:{port}") as made:
-            yield Clients(made), port
+        async with channel(f"127.0.0.1:{port}") as new_channel:
+            yield Clients(new_channel), port
     finally:
         stop.set()
         await task

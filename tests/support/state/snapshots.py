@@ -10,6 +10,6 @@ from keelman.state.resources.snapshot import Snapshot
 
 def snapshot_of(*named: Mapping[str, Any], **more: Mapping[str, Any]) -> Snapshot:
     """A snapshot with these resources, each kind's by their names."""
-    made = Snapshot()
-    made.fill([one for kind in (*named, *more.values()) for one in kind.values()])
-    return made
+    snapshot = Snapshot()
+    snapshot.fill([item for kind in (*named, *more.values()) for item in kind.values()])
+    return snapshot

@@ -45,8 +45,8 @@ class Topics(Operations):
         self.clients, self.cluster = clients, cluster
 
     async def create(self, name: str, request_id: str = "", **spec: Any) -> topic_pb2.Topic:
-        made = topic_pb2.TopicSpec(**({"broker_cluster": self.cluster} | spec))
-        request = pb.CreateTopicRequest(name=name, spec=made, request_id=request_id)
+        topic_spec = topic_pb2.TopicSpec(**({"broker_cluster": self.cluster} | spec))
+        request = pb.CreateTopicRequest(name=name, spec=topic_spec, request_id=request_id)
         return (await self.clients.topics.CreateTopic(request)).topic
 
     async def update(self, name: str, *paths: str, etag: str = "", **spec: Any) -> topic_pb2.Topic:

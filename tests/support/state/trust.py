@@ -72,20 +72,20 @@ class Installation:
         request = CreateJoinTokenRequest(ttl=to_duration(ttl), **fields)
         return str((await stub_of(self.to_gateway, "access", "join_token").CreateJoinToken(request)).token)
 
-    async def join(self, name: str, token: str = "", **wanted: Any) -> Sequence[str]:
+    async def join(self, name: str, token: str = "", **fields: Any) -> Sequence[str]:
         """Has a host join, by the name's home."""
         home = self.homes.setdefault(name, Home(self.folder / name))
-        given = token or await self.token()
-        asked = Joining(wanted.pop("role", JoinRole.NODE), wanted.pop("as_name", name), "", "", home)
-        return await join_host(f"{given}@{self.gateway}", asked)
+        token_given = token or await self.token()
+        joining = Joining(fields.pop("role", JoinRole.NODE), fields.pop("as_name", name), "", "", home)
+        return await join_host(f"{token_given}@{self.gateway}", joining)
 
     @contextlib.asynccontextmanager
     async def agent(self, name: str, **flags: Any) -> AsyncIterator[asyncio.Task[None]]:
         """An agent with the settings that joining has written."""
         home, stop = self.homes[name], asyncio.Event()
         port = free_ports(1)[0]
-        given = {"home": str(home.root), "port": port, "advertised_address": f"127.0.0.1:{port}", **flags}
-        settings = load(AgentSettings, "agent", file=home.settings_file("agent"), flags=given).settings
+        fields = {"home": str(home.root), "port": port, "advertised_address": f"127.0.0.1:{port}", **flags}
+        settings = load(AgentSettings, "agent", file=home.settings_file("agent"), flags=fields).settings
         task = asyncio.ensure_future(run_agent(settings, stop))
         try:
             yield task
@@ -98,13 +98,13 @@ class Installation:
         """A gateway with the settings that joining has written, which asks state as one of another host does."""
         home, stop, (port, http) = self.homes[name], asyncio.Event(), free_ports(2)
         socket = self.folder / "g2.sock"
-        given = {"home": str(home.root), "port": port, "http_port": http, "health_socket": str(socket)}
-        settings = load(GatewaySettings, "gateway", file=home.settings_file("gateway"), flags=given).settings
+        fields = {"home": str(home.root), "port": port, "http_port": http, "health_socket": str(socket)}
+        settings = load(GatewaySettings, "gateway", file=home.settings_file("gateway"), flags=fields).settings
         task = asyncio.ensure_future(run_gateway(settings, stop))
         try:
             await _serving([task], f"unix:{socket}")
-            async with channel(f"unix:{socket}") as made:
-                yield made
+            async with channel(f"unix:{socket}") as new_channel:
+                yield new_channel
         finally:
             stop.set()
             await task
@@ -118,8 +118,8 @@ class Installation:
         """Returns when a node is online."""
 
         async def there() -> bool:
-            found = (await self.nodes()).get(name)
-            return found is not None and found.status.state == ONLINE
+            node = (await self.nodes()).get(name)
+            return node is not None and node.status.state == ONLINE
 
         await eventually(there, seconds=seconds, what=f"node {name} is online")
 
@@ -130,10 +130,10 @@ async def installation(folder: Path, *, access: Path | None = None, **state: Any
     `access` is the gateway's access file."""
     state_port, gateway_port, http_port = free_ports(3)
     home, stop = Home(folder / "state"), asyncio.Event()
-    given: dict[str, Any] = {"home": home.root, "port": state_port, "trust": "installation"}
-    given |= {"heartbeat_seconds": 0.3, "session_timeout_seconds": 2.0} | state
+    fields: dict[str, Any] = {"home": home.root, "port": state_port, "trust": "installation"}
+    fields |= {"heartbeat_seconds": 0.3, "session_timeout_seconds": 2.0} | state
     socket, of_gateway = home.socket("state"), folder / "g.sock"
-    services = [asyncio.ensure_future(run_state(StateSettings(**given), stop))]
+    services = [asyncio.ensure_future(run_state(StateSettings(**fields), stop))]
     try:
         await _serving(services, f"unix:{socket}")
         settings = GatewaySettings(
@@ -142,8 +142,8 @@ async def installation(folder: Path, *, access: Path | None = None, **state: Any
         )  # fmt: skip
         services.append(asyncio.ensure_future(run_gateway(settings, stop)))
         await _serving(services, f"unix:{of_gateway}")
-        async with channel(f"unix:{of_gateway}") as made:
-            yield Installation(folder, state_port, gateway_port, http_port, made)
+        async with channel(f"unix:{of_gateway}") as new_channel:
+            yield Installation(folder, state_port, gateway_port, http_port, new_channel)
     finally:
         stop.set()
         await asyncio.gather(*reversed(services))
@@ -151,9 +151,9 @@ async def installation(folder: Path, *, access: Path | None = None, **state: Any
 
 async def _serving(services: Sequence[asyncio.Future[None]], address: str) -> None:
     def over() -> bool:
-        return any(one.done() for one in services)
+        return any(service.done() for service in services)
 
     await eventually(lambda: over() or is_serving(address), what=f"{address} serves")
-    for one in services:
-        if one.done():
-            one.result()
+    for service in services:
+        if service.done():
+            service.result()

@@ -14,25 +14,25 @@ from keelman.engine.own_metrics import EVERY_SECONDS, MAX_METRICS, OwnMetrics, r
 def told(metrics: OwnMetrics) -> list[tuple[str, float]]:
     progress = CopyProgress()
     metrics.add_to(progress)
-    return [(one.name, one.value) for one in progress.own_metrics]
+    return [(own_metric.name, own_metric.value) for own_metric in progress.own_metrics]
 
 
 def test_a_task_is_asked_now_and_then_and_what_is_other_is_news() -> None:
-    now, found, asked = [0.0], [OwnMetric("polls", 1, "Polls.", {"kind": "x"})], [0]
+    now, result, request = [0.0], [OwnMetric("polls", 1, "Polls.", {"kind": "x"})], [0]
 
     def ask() -> Sequence[OwnMetric]:
-        asked[0] += 1
-        return list(found)
+        request[0] += 1
+        return list(result)
 
     metrics = OwnMetrics(ask, lambda: now[0])
     assert (metrics.news(), told(metrics)) == (True, [("polls", 1)])
-    found[:] = [OwnMetric("polls", 2), OwnMetric("average", math.nan)]
-    assert (metrics.news(), asked) == (False, [1])
+    result[:] = [OwnMetric("polls", 2), OwnMetric("average", math.nan)]
+    assert (metrics.news(), request) == (False, [1])
     now[0] += EVERY_SECONDS
     assert (metrics.news(), told(metrics)) == (True, [("polls", 2)])
     now[0] += EVERY_SECONDS
-    assert (metrics.news(), asked) == (False, [3])
-    found.clear()
+    assert (metrics.news(), request) == (False, [3])
+    result.clear()
     now[0] += EVERY_SECONDS
     assert (metrics.news(), told(metrics)) == (True, [])
 

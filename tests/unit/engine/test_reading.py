@@ -19,7 +19,7 @@ class Given:
         self.assigned: list[Any] = []
 
     def assign(self, places: list[Any]) -> None:
-        self.assigned = [(one.topic, one.partition, one.offset) for one in places]
+        self.assigned = [(place.topic, place.partition, place.offset) for place in places]
 
     def consume(self, _most: int, _seconds: float) -> list[Message]:
         return self.batches.pop(0)
@@ -32,13 +32,13 @@ def at(partition: int, offset: int, error: int | None = None) -> Message:
 
 def test_a_partition_ends_with_the_message_before_its_end_one_behind_it_or_the_word_that_there_is_no_more() -> None:
     eof, away = KafkaError._PARTITION_EOF, KafkaError._TRANSPORT
-    given = Given([at(0, 4), at(0, 5), at(0, 6), at(1, 2)], [at(1, 9), at(2, 0, away)], [at(2, 0, eof)], [at(0, 7)])
+    value = Given([at(0, 4), at(0, 5), at(0, 6), at(1, 2)], [at(1, 9), at(2, 0, away)], [at(2, 0, eof)], [at(0, 7)])
     ends = {("t", 0): 6, ("t", 1): 5, ("t", 2): 3, ("t", 3): 8}
     starts = {("t", 0): 4, ("t", 1): 0, ("t", 2): 0, ("t", 3): 8}
-    read = list(read_to(given, starts, ends, time.monotonic() + 60))  # type: ignore[arg-type]
-    assert given.assigned == [("t", 0, 4), ("t", 1, 0), ("t", 2, 0)]
-    assert [[(one.partition(), one.offset()) for one in batch] for batch in read] == [[(0, 4), (0, 5), (1, 2)]]
-    assert (ends, len(given.batches)) == ({}, 1)
+    read = list(read_to(value, starts, ends, time.monotonic() + 60))  # type: ignore[arg-type]
+    assert value.assigned == [("t", 0, 4), ("t", 1, 0), ("t", 2, 0)]
+    assert [[(item.partition(), item.offset()) for item in batch] for batch in read] == [[(0, 4), (0, 5), (1, 2)]]
+    assert (ends, len(value.batches)) == ({}, 1)
 
 
 def test_what_is_not_read_in_time_is_left_and_what_is_enough_can_be_taken_out() -> None:
@@ -53,9 +53,9 @@ def test_what_is_not_read_in_time_is_left_and_what_is_enough_can_be_taken_out() 
 
 def test_what_does_not_pass_ends_it() -> None:
     ends = {("t", 0): 6}
-    given = Given([at(0, 0, KafkaError.TOPIC_AUTHORIZATION_FAILED)])
+    value = Given([at(0, 0, KafkaError.TOPIC_AUTHORIZATION_FAILED)])
     with pytest.raises(KafkaException):
-        list(read_to(given, {("t", 0): 0}, ends, time.monotonic() + 60))  # type: ignore[arg-type]
+        list(read_to(value, {("t", 0): 0}, ends, time.monotonic() + 60))  # type: ignore[arg-type]
 
 
 def test_a_message_without_a_time_has_none() -> None:

@@ -21,9 +21,9 @@ MIB = 1 << 20
 @pytest.fixture(autouse=True)
 def bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
     """The bounds that the process would have got, which is this one."""
-    found: list[int] = []
-    monkeypatch.setattr(run, "bound_memory", found.append)
-    yield found
+    results: list[int] = []
+    monkeypatch.setattr(run, "bound_memory", results.append)
+    yield results
     set_machine_options(MachineOptions())
 
 

@@ -102,7 +102,7 @@ async def test_answers_come_in_pieces_and_several_at_a_time() -> None:
             broker.writer.write(piece)
             await broker.writer.drain()
             await asyncio.sleep(0)
-        assert [bytes(one) for one in await asyncio.gather(*answers)] == texts
+        assert [bytes(answer) for answer in await asyncio.gather(*answers)] == texts
         assert not connection._requests
 
 
@@ -189,9 +189,9 @@ async def test_who_waits_continues_in_the_turn_in_which_an_answer_comes() -> Non
         await asyncio.sleep(0)
         numbers = await broker.numbers(2)
         protocol = connection._writer.transport.get_protocol()
-        given = frame(numbers[0], b"1") + frame(numbers[1], b"2")
-        protocol.get_buffer(-1)[: len(given)] = given
-        asyncio.get_running_loop().call_soon(protocol.buffer_updated, len(given))
+        value = frame(numbers[0], b"1") + frame(numbers[1], b"2")
+        protocol.get_buffer(-1)[: len(value)] = value
+        asyncio.get_running_loop().call_soon(protocol.buffer_updated, len(value))
         await asyncio.sleep(0)
         assert heard == [b"1", b"1", b"done"]
         await asyncio.gather(*tasks)
@@ -215,7 +215,7 @@ async def test_one_that_fails_keeps_no_other_from_its_answer() -> None:
         answers[0].add_done_callback(lambda _: 1 // 0)
         broker.writer.write(b"".join(frame(number, b"here") for number in await broker.numbers(2)))
         assert await asyncio.gather(*answers) == [b"here", b"here"]
-    assert [type(one) for one in problems] == [ZeroDivisionError]
+    assert [type(problem) for problem in problems] == [ZeroDivisionError]
 
 
 async def test_a_time_limit_around_an_answer_ends_the_wait_alone() -> None:

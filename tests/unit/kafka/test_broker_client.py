@@ -48,9 +48,9 @@ async def hanging_up() -> AsyncIterator[int]:
 
 
 def closed_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port: int = one.getsockname()[1]
+    with socket.socket() as single_socket:
+        single_socket.bind(("127.0.0.1", 0))
+        port: int = single_socket.getsockname()[1]
         return port
 
 
@@ -62,10 +62,10 @@ def silent() -> Iterator[int]:
         server.listen(0)
         port: int = server.getsockname()[1]
         for _ in range(2):
-            one = waiting.enter_context(socket.socket())
-            one.setblocking(False)
+            item = waiting.enter_context(socket.socket())
+            item.setblocking(False)
             with contextlib.suppress(BlockingIOError):
-                one.connect(("127.0.0.1", port))
+                item.connect(("127.0.0.1", port))
         yield port
 
 
@@ -82,10 +82,10 @@ async def test_a_silent_host_is_soon_given_up() -> None:
 async def test_a_silent_host_does_not_keep_from_asking_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     with silent() as port:
         client = BrokerClient(bootstrap_servers=f"127.0.0.1:{port}", request_timeout_ms=60_000)
-        asked: list[int] = []
+        requests: list[int] = []
 
         async def ask(_host: str, port: int) -> None:
-            asked.append(port)
+            requests.append(port)
             await asyncio.sleep(0 if port == 2 else 60)
 
         monkeypatch.setattr(client, "_ask_first", ask)
@@ -94,7 +94,7 @@ async def test_a_silent_host_does_not_keep_from_asking_the_next(monkeypatch: pyt
             async with asyncio.timeout(1.5 * NEXT_SECONDS):
                 await client.bootstrap()
         await client.close()
-    assert asked == [1, 2, 3], "the second said no at once"
+    assert requests == [1, 2, 3], "the second said no at once"
 
 
 def test_the_library_keeps_its_own_names() -> None:
@@ -114,8 +114,8 @@ async def test_each_client_connects_as_the_others_do() -> None:
         assert isinstance(client, BrokerClient)
         assert (client.hosts[0][:2], client._client_id, client._request_timeout_ms) == (("127.0.0.1", 1), "t", 5000)
     assert producer.client.cluster is producer._message_accumulator._cluster
-    for made in (admin, consumer, producer):
-        await made.close() if made is admin else await made.stop()
+    for result in (admin, consumer, producer):
+        await result.close() if result is admin else await result.stop()
 
 
 @pytest.mark.parametrize("topics", [None, [], ["a", "b"]])
@@ -136,21 +136,21 @@ async def test_a_connection_closed_by_another_request_is_a_time_out(
         raise KeyError(key)
 
     monkeypatch.setattr(aiokafka.client.AIOKafkaClient, "send", closed)
-    made = BrokerClient(bootstrap_servers=["127.0.0.1:1"], client_id="t")
+    broker_client = BrokerClient(bootstrap_servers=["127.0.0.1:1"], client_id="t")
     with pytest.raises(error):
-        await made.send(3, MetadataRequest([]))
-    await made.close()
+        await broker_client.send(3, MetadataRequest([]))
+    await broker_client.close()
 
 
 async def test_what_a_broker_said_is_raised_with_its_address_and_a_hint() -> None:
     async with hanging_up() as port:
-        made = BrokerClient(bootstrap_servers=[f"127.0.0.1:{port}"], client_id="t", request_timeout_ms=5000)
+        broker_client = BrokerClient(bootstrap_servers=[f"127.0.0.1:{port}"], client_id="t", request_timeout_ms=5000)
         with pytest.raises(KafkaConnectionError, match=rf"127\.0\.0\.1:{port}: .*\(perhaps .*security\.protocol\)"):
             async with bootstrap_errors({}):
-                await made.bootstrap()
+                await broker_client.bootstrap()
         with pytest.raises(NoneAnswered):  # outside of a first contact
-            await made.bootstrap()
-        await made.close()
+            await broker_client.bootstrap()
+        await broker_client.close()
 
 
 async def test_an_unreachable_address_is_named() -> None:
@@ -161,9 +161,9 @@ async def test_an_unreachable_address_is_named() -> None:
 
 
 async def test_a_broker_that_is_not_in_the_metadata_has_no_connection() -> None:
-    made = BrokerClient(bootstrap_servers=["127.0.0.1:1"], client_id="t")
-    assert await made._get_conn(7) is None
-    await made.close()
+    broker_client = BrokerClient(bootstrap_servers=["127.0.0.1:1"], client_id="t")
+    assert await broker_client._get_conn(7) is None
+    await broker_client.close()
 
 
 async def test_a_refused_token_is_a_failed_login() -> None:
@@ -191,16 +191,16 @@ async def test_who_gives_up_in_the_middle_of_a_tls_connection_leaves_no_socket_b
     async with await asyncio.start_server(hold, "127.0.0.1", 0, ssl=shown) as server:
         port = server.sockets[0].getsockname()[1]
         for turns in range(100):
-            one = ClientConnection("127.0.0.1", port, security_protocol="SSL", ssl_context=trusting)
-            connecting = asyncio.ensure_future(one.connect())
+            connection = ClientConnection("127.0.0.1", port, security_protocol="SSL", ssl_context=trusting)
+            connecting = asyncio.ensure_future(connection.connect())
             for _ in range(turns):
                 await asyncio.sleep(0)
-            has_begun = one.connected()
+            has_begun = connection.connected()
             connecting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await connecting
             if has_begun:  # all steps of the connection were given up once
-                one.close()
+                connection.close()
                 break
         else:
             pytest.fail("it never came to a connection")

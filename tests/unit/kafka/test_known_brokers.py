@@ -16,26 +16,26 @@ class Clock:
 
 def test_brokers_are_known_to_those_of_the_same_properties_for_a_while() -> None:
     clock = Clock()
-    known = KnownBrokers(clock)
-    assert (known.of(MINE), known.features(MINE)) == ({}, None)
-    known.note_features(MINE, {"transaction.version": 2})
-    assert known.features(MINE) is None, "of a cluster that nobody has met"
-    known.met(MINE, {1: "broker"})
-    known.note_features(MINE, {"transaction.version": 2})
-    assert (known.of(dict(MINE)), known.features(MINE)) == ({1: "broker"}, {"transaction.version": 2})
-    assert known.of({**MINE, "sasl.jaas.config": "another's"}) == {}
-    known.of(MINE).clear()
-    assert known.of(MINE), "each has its own"
+    known_brokers = KnownBrokers(clock)
+    assert (known_brokers.of(MINE), known_brokers.features(MINE)) == ({}, None)
+    known_brokers.note_features(MINE, {"transaction.version": 2})
+    assert known_brokers.features(MINE) is None, "of a cluster that nobody has met"
+    known_brokers.met(MINE, {1: "broker"})
+    known_brokers.note_features(MINE, {"transaction.version": 2})
+    assert (known_brokers.of(dict(MINE)), known_brokers.features(MINE)) == ({1: "broker"}, {"transaction.version": 2})
+    assert known_brokers.of({**MINE, "sasl.jaas.config": "another's"}) == {}
+    known_brokers.of(MINE).clear()
+    assert known_brokers.of(MINE), "each has its own"
     clock.now += KEPT_SECONDS
-    assert (known.of(MINE), known.features(MINE)) == ({}, None)
+    assert (known_brokers.of(MINE), known_brokers.features(MINE)) == ({}, None)
 
 
 def test_brokers_that_do_not_answer_are_forgotten_and_so_are_the_oldest_of_many() -> None:
-    known = KnownBrokers()
-    known.met(MINE, {1: "broker"})
-    known.forget(MINE)
-    assert known.of(MINE) == {}
+    known_brokers = KnownBrokers()
+    known_brokers.met(MINE, {1: "broker"})
+    known_brokers.forget(MINE)
+    assert known_brokers.of(MINE) == {}
     for number in range(MOST + 1):
-        known.met({"bootstrap.servers": str(number)}, {1: "broker"})
-    assert known.of({"bootstrap.servers": "0"}) == {}
-    assert known.of({"bootstrap.servers": "1"})
+        known_brokers.met({"bootstrap.servers": str(number)}, {1: "broker"})
+    assert known_brokers.of({"bootstrap.servers": "0"}) == {}
+    assert known_brokers.of({"bootstrap.servers": "1"})

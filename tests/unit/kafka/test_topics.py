@@ -41,19 +41,19 @@ class Brokers:
 @pytest.mark.parametrize("policy", ["delete", "compact,delete"])
 async def test_a_topic_that_would_lose_records_is_refused(policy: str) -> None:
     admin: Any = Brokers(policy)
-    wanted = CompactedTopic("offsets", 25, setting_key="offset.storage.topic")
+    compacted_topic = CompactedTopic("offsets", 25, setting_key="offset.storage.topic")
     problem = f"offset.storage.topic: topic offsets has cleanup.policy={policy}, needed is cleanup.policy=compact"
-    assert await topic_problem(admin, wanted) == problem
+    assert await topic_problem(admin, compacted_topic) == problem
     with pytest.raises(FailedPrecondition) as raised:
-        await ensure_topics(admin, [wanted])
+        await ensure_topics(admin, [compacted_topic])
     assert (raised.value.message, raised.value.reason) == (problem, "WRONG_TOPIC")
 
 
 @pytest.mark.parametrize("policy", ["compact", None])
 async def test_a_topic_that_keeps_them_is_taken_and_so_is_one_that_may_not_be_looked_at(policy: str | None) -> None:
     admin: Any = Brokers(policy)
-    wanted = CompactedTopic("offsets", 25)
-    assert await topic_problem(admin, wanted) == ""
-    assert await ensure_topics(admin, [wanted]) == [1]
+    compacted_topic = CompactedTopic("offsets", 25)
+    assert await topic_problem(admin, compacted_topic) == ""
+    assert await ensure_topics(admin, [compacted_topic]) == [1]
     exact = CompactedTopic("offsets", 25, exact=True)
     assert "has 1 partitions, needed are exactly 25" in await topic_problem(admin, exact)

@@ -31,7 +31,7 @@ async def test_a_broker_that_refuses_us_later_on_is_tried_again() -> None:
 
 
 async def test_a_client_given_up_before_its_first_answer_leaves_no_connection() -> None:
-    asked, gone = asyncio.Event(), asyncio.Event()
+    event, gone = asyncio.Event(), asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A broker that tells its versions (Metadata's alone: key 3, from 0 to 1) and answers nothing else."""
@@ -39,7 +39,7 @@ async def test_a_client_given_up_before_its_first_answer_leaves_no_connection() 
         await reader.readexactly(size - 8)
         writer.write(struct.pack(">iihihhh", 16, correlation, 0, 1, 3, 0, 1))
         await reader.readexactly(12)
-        asked.set()
+        event.set()
         await reader.read()
         gone.set()
         writer.close()
@@ -50,7 +50,7 @@ async def test_a_client_given_up_before_its_first_answer_leaves_no_connection() 
 
     async with await asyncio.start_server(silent, "127.0.0.1", 0) as server, asyncio.timeout(60):
         starting = asyncio.ensure_future(start(server.sockets[0].getsockname()[1]))
-        await asked.wait()
+        await event.wait()
         starting.cancel()
         await asyncio.wait([starting])
         assert starting.cancelled()

@@ -51,8 +51,8 @@ async def test_who_does_not_lead_is_told_what_is_planned(tmp_path: Path) -> None
             follower.planned(revision)
 
         leader = Executor(store, LIMITS, lambda node: node, on_planned=tell)
-        for one in (leader, follower):
-            store.listen(one.changed)
+        for item in (leader, follower):
+            store.listen(item.changed)
         async with store.write() as tx:
             broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         async with store.write() as tx:
@@ -69,11 +69,11 @@ async def test_who_does_not_lead_is_told_what_is_planned(tmp_path: Path) -> None
 
 
 async def test_what_hosts_use_is_asked_for_when_there_is_something_to_place(tmp_path: Path) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
     now = [0.0]
 
     def alive(node: Node) -> Node:
-        asked.append(node.name)
+        requests.append(node.name)
         return node
 
     async with open_store(str(tmp_path / "state.db")) as store:
@@ -85,20 +85,20 @@ async def test_what_hosts_use_is_asked_for_when_there_is_something_to_place(tmp_
             broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
             worker_clusters.create(tx, "demo", WorkerClusterSpec("default", count=1))
         await executor.reconcile()
-        assert asked == [], "nothing is to be placed"
+        assert requests == [], "nothing is to be placed"
         async with store.write() as tx:
             worker_clusters.start(tx, "demo", "")
         await executor.reconcile()
-        assert sorted(asked) == ["n1", "n2"]
+        assert sorted(requests) == ["n1", "n2"]
         async with store.write() as tx:
             worker_clusters.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=2))
         await executor.reconcile()
-        assert len(asked) == 2, "for a while they are taken to use what they used"
+        assert len(requests) == 2, "for a while they are taken to use what they used"
         now[0] += FIGURES_SECONDS
         async with store.write() as tx:
             worker_clusters.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=3))
         await executor.reconcile()
-        assert len(asked) == 4
+        assert len(requests) == 4
 
 
 async def test_a_spark_service_runs_on_for_a_while_without_a_worker(tmp_path: Path) -> None:

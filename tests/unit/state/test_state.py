@@ -42,9 +42,9 @@ def with_status(workload: Workload, state: ProcessState, **more) -> Workload:
     return dataclasses.replace(workload, status=dataclasses.replace(RUNNING, state=state, **more))
 
 
-@pytest.mark.parametrize(("text", "wanted"), [("8083-8182", range(8083, 8183)), (" 1 - 1 ", range(1, 2))])
-def test_a_port_range(text: str, wanted: range) -> None:
-    assert port_range("state.worker_ports", text) == wanted
+@pytest.mark.parametrize(("text", "expected_range"), [("8083-8182", range(8083, 8183)), (" 1 - 1 ", range(1, 2))])
+def test_a_port_range(text: str, expected_range: range) -> None:
+    assert port_range("state.worker_ports", text) == expected_range
 
 
 @pytest.mark.parametrize("text", ["", "8083", "8083-", "-1", "9-8", "0-5", "1-65536", "a-b", "1-2-3"])
@@ -61,15 +61,15 @@ async def test_a_process_that_drains_until_it_is_cut_is_refused(tmp_path: Path) 
 
 
 def test_the_users_properties_win_but_not_over_where_the_worker_is() -> None:
-    given = {"group.id": "mine", "key.converter": "K", "config.storage.replication.factor": "2"}
-    cluster = dataclasses.replace(CLUSTER, spec=WorkerClusterSpec("default", count=1, properties=given))
-    made = worker_properties(cluster, bootstrap_servers="b:1", brokers=5, listener="http://h:1")
-    assert made["group.id"] == "mine"
-    assert made["key.converter"] == "K"
-    assert made["config.storage.replication.factor"] == "2"
-    assert made["status.storage.replication.factor"] == "3"
-    assert (made["bootstrap.servers"], made["listeners"]) == ("b:1", "http://h:1")
-    assert list(made) == sorted(made)
+    fields = {"group.id": "mine", "key.converter": "K", "config.storage.replication.factor": "2"}
+    cluster = dataclasses.replace(CLUSTER, spec=WorkerClusterSpec("default", count=1, properties=fields))
+    new_worker_properties = worker_properties(cluster, bootstrap_servers="b:1", brokers=5, listener="http://h:1")
+    assert new_worker_properties["group.id"] == "mine"
+    assert new_worker_properties["key.converter"] == "K"
+    assert new_worker_properties["config.storage.replication.factor"] == "2"
+    assert new_worker_properties["status.storage.replication.factor"] == "3"
+    assert (new_worker_properties["bootstrap.servers"], new_worker_properties["listeners"]) == ("b:1", "http://h:1")
+    assert list(new_worker_properties) == sorted(new_worker_properties)
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,13 @@ def verbs() -> Iterator[Any]:
         package = importlib.import_module(f"keelman.api.{area}.v1")
         for module in pkgutil.iter_modules(package.__path__):
             if module.name.endswith("_service_pb2"):
-                found = importlib.import_module(f"{package.__name__}.{module.name}").DESCRIPTOR
-                for service in found.services_by_name.values():
+                result = importlib.import_module(f"{package.__name__}.{module.name}").DESCRIPTOR
+                for service in result.services_by_name.values():
                     if service.name not in NO_RESOURCES:
-                        yield from (one for one in service.methods if not one.name.startswith(READS))
+                        yield from (method for method in service.methods if not method.name.startswith(READS))
 
 
-@pytest.mark.parametrize("verb", [pytest.param(one, id=one.name) for one in verbs()])
+@pytest.mark.parametrize("verb", [pytest.param(verb, id=verb.name) for verb in verbs()])
 def test_a_verb_takes_a_request_id_and_an_etag(verb: Any) -> None:
     fields = {field.name for field in verb.input_type.fields}
     assert ("request_id" in fields) == (verb.name not in NO_REQUEST_ID)
@@ -43,6 +43,6 @@ def test_a_verb_takes_a_request_id_and_an_etag(verb: Any) -> None:
 
 
 def test_the_verbs_of_all_nouns_are_looked_at() -> None:
-    names = {one.name for one in verbs()}
+    names = {verb.name for verb in verbs()}
     assert {"UpdateNode", "StartBrokerCluster", "DeleteTopic", "UpdateSecret", "PauseConnector"} <= names
     assert len(names) > 40

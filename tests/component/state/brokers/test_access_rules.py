@@ -48,7 +48,7 @@ class Rule:
 
     def bindings(self) -> list[AclBinding]:
         where = (ResourceType[self.resource], self.name, ResourcePatternType[self.pattern], f"User:{USER}", "*")
-        return [AclBinding(*where, AclOperation[one], AclPermissionType.ALLOW) for one in self.operations]
+        return [AclBinding(*where, AclOperation[operation], AclPermissionType.ALLOW) for operation in self.operations]
 
     def allow(self, admin: AdminClient) -> None:
         for answer in admin.create_acls(self.bindings()).values():
@@ -63,18 +63,18 @@ class Rule:
 
 
 def documented() -> list[Rule]:
-    found = [
+    rules = [
         Rule(resource, name, pattern, operations.split(", "))
         for resource, name, pattern, operations in ROW.findall((ROOT / "docs" / "operations.md").read_text())
     ]
-    assert len(found) == 8
-    return found
+    assert len(rules) == 8
+    return rules
 
 
 @pytest.fixture
 async def closed(tmp_path: Path) -> AsyncIterator[SecureBroker]:
-    async with secure_broker(tmp_path / "broker", closed=True) as made:
-        yield made
+    async with secure_broker(tmp_path / "broker", closed=True) as new_secure_broker:
+        yield new_secure_broker
 
 
 class Worker:
@@ -149,9 +149,9 @@ async def test_the_documented_rules_are_enough_and_each_is_needed(closed: Secure
             rule.allow(admin)
     read, written = tmp_path / "in.txt", tmp_path / "out.txt"
     read.write_text("one\ntwo\n")
-    async with running_nodes(tmp_path, ["n1"]) as nodes, channel(f"127.0.0.1:{nodes.state.port}") as made:
+    async with running_nodes(tmp_path, ["n1"]) as nodes, channel(f"127.0.0.1:{nodes.state.port}") as new_channel:
         nodes.start_agent("n1")
-        clients = Clients(made)
+        clients = Clients(new_channel)
         await nodes.are_online(clients)
         worker = await started(clients, closed, admin, group)
         await worker.configure("in", source(read, "orders-a"))

@@ -56,11 +56,11 @@ async def joined(group: GroupClient, worker: str, member: str = "") -> Joined:
         return False
 
     await eventually(known, seconds=60, what="the coordinator answers")
-    made = await group.join(member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
-    if made.error == codes.MEMBER_ID_REQUIRED:
-        made = await group.join(made.member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
-    assert made.error == codes.NONE
-    return made
+    result = await group.join(member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
+    if result.error == codes.MEMBER_ID_REQUIRED:
+        result = await group.join(result.member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
+    assert result.error == codes.NONE
+    return result
 
 
 @pytest.mark.parametrize("delay", ["3000", "", "0"])
@@ -79,18 +79,18 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             worker_clusters.create(tx, name, WorkerClusterSpec("brokers", count=1, properties=properties))
 
         async def lead() -> None:
-            made = await joined(group, LEADER)
+            result = await joined(group, LEADER)
             while True:
-                own = {m: decode_metadata(raw) for m, raw in made.members}
+                own = {m: decode_metadata(raw) for m, raw in result.members}
                 told.append({m.url: m.own is not None and m.own.leaving for m in own.values()})
-                answer = encode_assignment(Assignment(made.leader, f"http://{LEADER}", 0, (), (), 0))
-                await group.sync(made.generation, made.member, [(one, answer) for one in own])
+                answer = encode_assignment(Assignment(result.leader, f"http://{LEADER}", 0, (), (), 0))
+                await group.sync(result.generation, result.member, [(item, answer) for item in own])
 
-                async def over(made: Joined = made) -> bool:
-                    return await group.heartbeat(made.generation, made.member, seconds=30) != codes.NONE
+                async def over(new_joined: Joined = result) -> bool:
+                    return await group.heartbeat(new_joined.generation, new_joined.member, seconds=30) != codes.NONE
 
                 await eventually(over, seconds=LONG_MS / 1000, what="a next round")
-                made = await joined(group, LEADER, made.member)
+                result = await joined(group, LEADER, result.member)
 
         leading = asyncio.create_task(lead())
         try:
@@ -104,12 +104,12 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             worker = Workload(f"worker/{name}/0", "n9", 1, Goal.RUNNING, spec, has_run=True)
             farewells.changed([Change(WORKLOAD, worker.name, worker, None)])
             here, there = f"http://{LEADER}", f"http://{LOST}"
-            wanted = {here: False, there: True}
+            expected = {here: False, there: True}
             waits = delay not in ("", "0")
             if waits:
-                await eventually(lambda: wanted in told, seconds=60, what="the leader hears of it")
+                await eventually(lambda: expected in told, seconds=60, what="the leader hears of it")
             await eventually(lambda: told[-1] == {here: False}, seconds=60, what="it is alone")
-            assert (wanted in told) == waits
+            assert (expected in told) == waits
             assert {m.client_id for m in (await group.describe()).members} == {client_id_of(LEADER)}
             saying.cancel()
         finally:

@@ -47,12 +47,12 @@ async def create(clients: Clients, name: str, broker: SecureBroker, properties: 
     await clients.brokers.CreateBrokerCluster(brokers_pb.CreateBrokerClusterRequest(name=name, spec=spec))
 
 
-async def in_state(clients: Clients, name: str, wanted: int) -> brokers.BrokerCluster:
+async def in_state(clients: Clients, name: str, expected: int) -> brokers.BrokerCluster:
     async def look() -> brokers.BrokerCluster | None:
-        found = await clients.broker_cluster(name)
-        return found if found.status.state == wanted else None
+        broker_cluster = await clients.broker_cluster(name)
+        return broker_cluster if broker_cluster.status.state == expected else None
 
-    return await eventually(look, seconds=60, what=f"{name} is {STATE.Name(wanted)}")
+    return await eventually(look, seconds=60, what=f"{name} is {STATE.Name(expected)}")
 
 
 async def first(bootstrap: str, topic: str, key: str) -> bytes:
@@ -82,13 +82,17 @@ async def test_client_properties_reach_the_probe_events_workers_and_reports(
         await clients.start_workers("demo")
         await eventually(lambda: "worker/demo/0" in agent.workloads)
         workload = agent.workloads["worker/demo/0"]
-        given = dict(workload.spec.worker.properties)
+        properties_given = dict(workload.spec.worker.properties)
         security = {k: v for k, v in properties.items() if k.startswith(("security.", "sasl.", "ssl."))}
-        assert given.items() >= security.items()
-        assert not [k for k in given if k.startswith(("producer.s", "consumer.s", "admin.s"))], "never to other brokers"
-        assert given["consumer.max.poll.records"] == "123"
-        assert "max.poll.records" not in given
-        assert given["client.dns.lookup"] == given["producer.client.dns.lookup"] == "use_all_dns_ips"
+        assert properties_given.items() >= security.items()
+        assert not [k for k in properties_given if k.startswith(("producer.s", "consumer.s", "admin.s"))], (
+            "never to other brokers"
+        )
+        assert properties_given["consumer.max.poll.records"] == "123"
+        assert "max.poll.records" not in properties_given
+        assert (
+            properties_given["client.dns.lookup"] == properties_given["producer.client.dns.lookup"] == "use_all_dns_ips"
+        )
         assert dict(workload.spec.worker.reports_client_properties) == properties
         assert dict(agent.workloads["spark/n1"].spec.spark.reports_client_properties) == properties
 
@@ -138,8 +142,8 @@ async def test_a_changed_credential_profile_reaches_who_asks_and_running_workers
         await clients.start_workers("demo")
 
         def given(name: str = "worker/demo/0") -> str:
-            found = a.workloads.get(name)
-            return "" if found is None else found.spec.worker.properties[JAAS]
+            workload = a.workloads.get(name)
+            return "" if workload is None else workload.spec.worker.properties[JAAS]
 
         await eventually(lambda: given() == wrong, what="a worker runs with what there is")
         await clients.secrets.UpdateSecret(secrets_pb.UpdateSecretRequest(name="kafka", values={JAAS: right[JAAS]}))
@@ -166,22 +170,22 @@ async def test_topics_are_brought_about_behind_sasl_ssl(broker: SecureBroker, tm
 
 async def test_a_dedicated_connector_that_brokers_refuse_says_so_at_once(broker: SecureBroker, tmp_path: Path) -> None:
     async with state_in_loop(tmp_path / "state", worker_ports=free_range(4)) as (clients, _), Agent(clients, "n1"):
-        one = Dedicated(clients.channel)
+        dedicated = Dedicated(clients.channel)
         wrong, right = (
             brokers.ExternalBrokers(
                 bootstrap_servers=broker.at("SASLTLS"), client_properties=client_properties(broker, tmp_path, secret)
             )
             for secret in ("wrong", SECRET)
         )
-        answer = await one.create("refused", file_source("/nowhere", "t"), external=wrong)
-        operation = await one.ended(answer, seconds=60)
+        answer = await dedicated.create("refused", file_source("/nowhere", "t"), external=wrong)
+        operation = await dedicated.ended(answer, seconds=60)
         assert (operation.error.reason, operation.steps[0].attempts) == ("BROKERS_REFUSE", 1), operation
-        status = (await one.get("refused")).status
+        status = (await dedicated.get("refused")).status
         assert status.code == "ClusterError.AuthenticationFailed"
         assert 'password="wrong"' not in str(answer)
-        answer = await one.create("accepted", file_source("/nowhere", "t"), external=right)
+        answer = await dedicated.create("accepted", file_source("/nowhere", "t"), external=right)
 
         async def reached() -> bool:
-            return (await one.operation(answer.operation.name)).steps[0].state == OPERATION_STEP_STATE_DONE
+            return (await dedicated.operation(answer.operation.name)).steps[0].state == OPERATION_STEP_STATE_DONE
 
         await eventually(reached, seconds=60, what="its brokers are reached")

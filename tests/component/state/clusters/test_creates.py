@@ -21,16 +21,16 @@ ORIGIN = {"origin_api": "ohara", "origin_scope": "g", "origin_key": "wk"}
 
 @pytest.fixture
 async def clients(tmp_path, url):
-    async with state_in_loop(tmp_path, database=url, key_file=tmp_path / "secrets.key") as (made, _):
+    async with state_in_loop(tmp_path, database=url, key_file=tmp_path / "secrets.key") as (state, _):
         for name in ("n1", "n2"):
-            await made.nodes.CreateNode(node_service_pb2.CreateNodeRequest(name=name))
-        await made.create_external("default", "127.0.0.1:1")
-        yield made
+            await state.nodes.CreateNode(node_service_pb2.CreateNodeRequest(name=name))
+        await state.create_external("default", "127.0.0.1:1")
+        yield state
 
 
 async def create(clients: Clients, name: str, *, choose: bool = False, **spec: Any) -> worker_cluster_pb2.WorkerCluster:
-    wanted = worker_cluster_pb2.WorkerClusterSpec(**{"broker_cluster": "default", "count": 1} | spec)
-    request = workers_pb.CreateWorkerClusterRequest(name=name, spec=wanted, choose_ports=choose)
+    expected_spec = worker_cluster_pb2.WorkerClusterSpec(**{"broker_cluster": "default", "count": 1} | spec)
+    request = workers_pb.CreateWorkerClusterRequest(name=name, spec=expected_spec, choose_ports=choose)
     with translated():
         return (await clients.clusters.CreateWorkerCluster(request)).worker_cluster
 
@@ -46,12 +46,12 @@ async def create_brokers(
 
 
 async def test_ports_are_chosen_once_and_kept(clients: Clients) -> None:
-    made = await asyncio.gather(*(create(clients, f"w{n}", choose=True) for n in range(4)))
-    ports = [port for one in made for port in (one.spec.port, one.spec.metrics_port)]
+    result = await asyncio.gather(*(create(clients, f"w{n}", choose=True) for n in range(4)))
+    ports = [port for item in result for port in (item.spec.port, item.spec.metrics_port)]
     assert len({*ports}) == 8
     assert all(10_000 <= port < 20_000 for port in ports)
-    kept = await clients.worker_cluster("w0")
-    assert (kept.spec.port, kept.spec.metrics_port) == tuple(ports[:2])
+    worker_cluster = await clients.worker_cluster("w0")
+    assert (worker_cluster.spec.port, worker_cluster.spec.metrics_port) == tuple(ports[:2])
     named = await create(clients, "named", choose=True, port=5000, nodes=worker_cluster_pb2.WorkerNodes(names=["n1"]))
     assert named.spec.port == 5000
     assert named.spec.metrics_port >= 10_000
@@ -61,9 +61,9 @@ async def test_ports_are_chosen_once_and_kept(clients: Clients) -> None:
 
 
 async def test_brokers_may_begin_stopped(clients: Clients) -> None:
-    made = await create_brokers(clients, "b", stopped=True, choose_ports=True)
-    assert made.status.state == broker_cluster_pb2.CLUSTER_STATE_STOPPED
-    ports = {made.spec.managed.port, made.spec.managed.metrics_port}
+    brokers = await create_brokers(clients, "b", stopped=True, choose_ports=True)
+    assert brokers.status.state == broker_cluster_pb2.CLUSTER_STATE_STOPPED
+    ports = {brokers.spec.managed.port, brokers.spec.managed.metrics_port}
     assert len(ports) == 2
     assert all(10_000 <= port < 20_000 for port in ports)
     assert not any(name.startswith("broker/") for name in await clients.workloads())
@@ -113,8 +113,8 @@ async def test_of_two_creates_at_once_one_has_it(
         creates = [create(clients, f"w{n}", origin=None if n else origin, **spec) for n in range(4)]
         won, *lost = await asyncio.gather(*creates, return_exceptions=True)
         assert isinstance(won, worker_cluster_pb2.WorkerCluster)
-        assert all(isinstance(one, FailedPrecondition) and one.reason == reason for one in lost)
-        assert {tuple(sorted(one.metadata.items())) for one in lost if isinstance(one, KeelmanError)} == {
+        assert all(isinstance(item, FailedPrecondition) and item.reason == reason for item in lost)
+        assert {tuple(sorted(item.metadata.items())) for item in lost if isinstance(item, KeelmanError)} == {
             tuple(sorted(metadata.items()))
         }
         with pytest.raises(FailedPrecondition) as refused:
@@ -150,6 +150,6 @@ async def test_a_node_in_use_is_not_deleted_and_says_by_whom(clients: Clients) -
 
     async def only_external() -> bool:
         answer = await clients.brokers.ListBrokerClusters(brokers_pb.ListBrokerClustersRequest())
-        return [one.name for one in answer.broker_clusters] == ["default"]
+        return [broker_cluster.name for broker_cluster in answer.broker_clusters] == ["default"]
 
     await eventually(only_external, what="the cluster is gone without its nodes")

@@ -26,8 +26,8 @@ HALTED = worker_cluster_pb2.ROLLOUT_STATE_HALTED
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with running_nodes(tmp_path) as made:
-        yield made
+    async with running_nodes(tmp_path) as new_running_nodes:
+        yield new_running_nodes
 
 
 class Life:
@@ -62,22 +62,24 @@ class Life:
             up = [w for w in workers.values() if w.status.state == RUNS and w.status.generation == w.generation]
             return workers if settled and len(up) == len(workers) == count else None
 
-        found = await eventually(ready, seconds=SECONDS, what=f"{count} workers run")
-        assert found is not None
-        return found
+        runs = await eventually(ready, seconds=SECONDS, what=f"{count} workers run")
+        assert runs is not None
+        return runs
 
     async def plans(self) -> list[str]:
         """Each change of each plan, the newest plan first."""
-        async with channel(f"127.0.0.1:{self.port}") as made:
-            answer = await plan_service_pb2_grpc.PlanServiceStub(made).ListPlans(plan_service_pb2.ListPlansRequest())
+        async with channel(f"127.0.0.1:{self.port}") as new_channel:
+            answer = await plan_service_pb2_grpc.PlanServiceStub(new_channel).ListPlans(
+                plan_service_pb2.ListPlansRequest()
+            )
         return [f"{c.workload}: {c.reason}" for plan in answer.plans for c in plan.changes]
 
 
 async def test_a_worker_cluster_rolls_halts_shrinks_drains_and_grows(system: Nodes, bootstrap: str) -> None:
     for node in NODES:
         system.start_agent(node)
-    async with channel(f"127.0.0.1:{system.state.port}") as made:
-        clients = Clients(made)
+    async with channel(f"127.0.0.1:{system.state.port}") as new_channel:
+        clients = Clients(new_channel)
         life = Life(clients, system.state.port)
         await system.are_online(clients)
         await clients.create_external("kafka", bootstrap)

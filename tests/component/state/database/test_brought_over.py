@@ -26,21 +26,21 @@ def engine_of(url: str) -> AsyncEngine:
 
 async def test_a_kept_home_has_all_that_it_had(url: str, tmp_path: Path) -> None:
     key_file = tmp_path / "secrets.key"
-    kept = kept_home(url, key_file)
+    stored_kept_home = kept_home(url, key_file)
     async with open_store(url, key_file=key_file) as store:
-        found = [
+        trees = [
             json.loads(json.dumps(noun.to_row(resource)))
             for noun in NOUNS.values()
             for _, resource in sorted(store.snapshot.resources(noun.name).items())
         ]
-        assert found == kept["resources"]
-        assert {one["noun"] for one in found} == NOUNS.keys()
-        assert store.revision == kept["revision"]
+        assert trees == stored_kept_home["resources"]
+        assert {tree["noun"] for tree in trees} == NOUNS.keys()
+        assert store.revision == stored_kept_home["revision"]
         async with store.database.engine.connect() as connection:
-            for table, rows in (kept["counts"] | {"lease": 1}).items():
+            for table, rows in (stored_kept_home["counts"] | {"lease": 1}).items():
                 assert await connection.scalar(sa.text(f"SELECT COUNT(*) FROM {table}")) == rows, table
             assert await connection.scalar(VERSION) == NEWEST
-            tables = await connection.run_sync(lambda one: sa.inspect(one).get_table_names())
+            tables = await connection.run_sync(lambda value: sa.inspect(value).get_table_names())
             assert not set(tables) & NOUNS.keys()
         async with store.write() as tx:
             node.create(tx, "n3", NodeSpec())

@@ -30,10 +30,10 @@ def key_file(tmp_path, monkeypatch) -> Path:
 async def test_two_processes_see_each_others_writes(postgresql) -> None:
     url = postgresql()
     heard: list[list[str]] = [[], []]
-    async with open_store(url) as one, open_store(url) as two:
-        for store, names in zip((one, two), heard, strict=True):
+    async with open_store(url) as single_store, open_store(url) as two:
+        for store, names in zip((single_store, two), heard, strict=True):
             store.listen(lambda changes, names=names: names.extend(c.name for c in changes))
-        async with one.write() as tx:
+        async with single_store.write() as tx:
             broker_clusters.create(tx, "ext", EXTERNAL)
         assert "ext" not in two.snapshot.broker_clusters
         with pytest.raises(AlreadyExists):  # a writer sees what was written before its turn
@@ -42,18 +42,22 @@ async def test_two_processes_see_each_others_writes(postgresql) -> None:
         assert "ext" in two.snapshot.broker_clusters
         async with two.write() as tx:
             worker_clusters.create(tx, "demo", WorkerClusterSpec("ext", count=1))
-        await one.catch_up()
-        async with one.write() as tx:
+        await single_store.catch_up()
+        async with single_store.write() as tx:
             worker_clusters.delete(tx, "demo", "")
             tx.drop(WorkerCluster.NOUN, "demo")
         async with two.database.write() as turn:  # the outbox is trimmed: then all is read again
             await (await turn.session.connection()).execute(sa.delete(OutboxRow))
         await two.catch_up()
-        async with one.database.read() as session:
+        async with single_store.database.read() as session:
             stored = await load(session, NOUNS)
         for noun in NOUNS:
-            assert dict(one.snapshot.resources(noun)) == dict(two.snapshot.resources(noun)) == stored.resources(noun)
-        assert one.revision == two.revision
+            assert (
+                dict(single_store.snapshot.resources(noun))
+                == dict(two.snapshot.resources(noun))
+                == stored.resources(noun)
+            )
+        assert single_store.revision == two.revision
     assert heard[0][-1] == heard[1][-1] == "demo"
     assert heard[1].count("ext") == 1
 
@@ -63,10 +67,10 @@ async def test_a_write_whose_commit_was_cut_off_is_found_by_the_next(url: str) -
     async with open_store(url) as store:
         async with store.database.write() as turn:  # what such a write leaves: rows that the snapshot does not have
             tx = Transaction(turn, store.snapshot, store.snapshot.draft(), store.database.clock(), NOUNS)
-            made = broker_clusters.create(tx, "ext", EXTERNAL)
-            await write_rows(turn.session, NOUNS, [Change(made.NOUN, made.name, None, made)], tx.events)
+            result = broker_clusters.create(tx, "ext", EXTERNAL)
+            await write_rows(turn.session, NOUNS, [Change(result.NOUN, result.name, None, result)], tx.events)
         assert "ext" not in store.snapshot.broker_clusters
         async with store.write() as tx:
-            assert tx.snapshot.broker_clusters["ext"] == made
-            broker_clusters.delete(tx, "ext", made.etag)
+            assert tx.snapshot.broker_clusters["ext"] == result
+            broker_clusters.delete(tx, "ext", result.etag)
         assert store.snapshot.broker_clusters["ext"].goal is ClusterGoal.DELETED

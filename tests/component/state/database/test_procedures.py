@@ -52,8 +52,8 @@ async def installation(
         nodes.state.flags += ("--database", database)
         await nodes.state.start()
         nodes.start_agent("n1")
-        async with channel(f"127.0.0.1:{nodes.state.port}") as made:
-            clients = Clients(made)
+        async with channel(f"127.0.0.1:{nodes.state.port}") as new_channel:
+            clients = Clients(new_channel)
             await nodes.are_online(clients)
             await clients.create_external("default", bootstrap)
             for name in ("same", "changed"):
@@ -64,15 +64,15 @@ async def installation(
 
 async def running(clients: Clients) -> dict[str, Workload]:
     """All three workloads, when they run as planned."""
-    found: dict[str, Workload] = {}
+    workloads: dict[str, Workload] = {}
 
     async def look() -> bool:
-        found.update(await clients.workloads())
-        planned = [found[name] for name in (SAME, CHANGED, SPARK)]
+        workloads.update(await clients.workloads())
+        planned = [workloads[name] for name in (SAME, CHANGED, SPARK)]
         return all(w.status.state == RUNNING and w.status.generation == w.generation for w in planned)
 
     await eventually(look, seconds=180, what="both workers and their Spark service run")
-    return found
+    return workloads
 
 
 async def change(clients: Clients, seconds: int) -> None:
@@ -92,8 +92,8 @@ async def change(clients: Clients, seconds: int) -> None:
 def processes(nodes: Nodes, name: str) -> list[int]:
     """The processes of a workload that no other one of it has started."""
     folder = nodes.homes["n1"].workload(name)
-    found = {p for p in psutil.pids() if is_marked(p, folder)}
-    return [p for p in found if psutil.Process(p).ppid() not in found]
+    results = {p for p in psutil.pids() if is_marked(p, folder)}
+    return [p for p in results if psutil.Process(p).ppid() not in results]
 
 
 def back_up(database: str, backup: Path) -> None:

@@ -19,20 +19,20 @@ EXTERNAL = ExternalBrokers("127.0.0.1:1")
 
 async def test_a_transaction_that_stands_still_is_ended(postgresql, tmp_path: Path, monkeypatch) -> None:
     url, key = postgresql(), tmp_path / "secrets.key"
-    async with open_store(url, key_file=key) as one, open_store(url, key_file=key) as other:
+    async with open_store(url, key_file=key) as store, open_store(url, key_file=key) as other:
         monkeypatch.setitem(database.OF_SERVER, "idle_in_transaction_session_timeout", "1s")
-        await one.database.engine.dispose()  # the next connection has it so
+        await store.database.engine.dispose()  # the next connection has it so
         with pytest.raises(Unavailable, match="database"):
-            await _frozen_in_a_write(one, other)
-        await one.catch_up()
-        assert set(one.snapshot.broker_clusters) == {"ext"}
-        async with one.write() as tx:
+            await _frozen_in_a_write(store, other)
+        await store.catch_up()
+        assert set(store.snapshot.broker_clusters) == {"ext"}
+        async with store.write() as tx:
             broker_clusters.create(tx, "again", EXTERNAL)
 
 
-async def _frozen_in_a_write(one: Store, other: Store) -> None:
+async def _frozen_in_a_write(store: Store, other: Store) -> None:
     """Begins a write with one, and does not go on before the other has written."""
-    async with one.write() as tx:
+    async with store.write() as tx:
         broker_clusters.create(tx, "late", EXTERNAL)
         async with asyncio.timeout(30), other.write() as in_time:
             broker_clusters.create(in_time, "ext", EXTERNAL)

@@ -138,12 +138,12 @@ async def test_what_is_stored_comes_back(url: str) -> None:
         async with store.write() as tx:
             broker_clusters.create(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
         async with store.write() as tx:
-            made = worker_clusters.create(tx, "demo", spec)
+            result = worker_clusters.create(tx, "demo", spec)
     async with open_store(url) as store, store.database.read() as session:
         snapshot = await load(session, NOUNS)
-    assert snapshot.worker_clusters["demo"] == made
-    assert made.spec == spec
-    assert made.status.state is ClusterState.STOPPED
+    assert snapshot.worker_clusters["demo"] == result
+    assert result.spec == spec
+    assert result.status.state is ClusterState.STOPPED
     assert snapshot.broker_clusters["ext"].spec == ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"})
 
 
@@ -172,52 +172,52 @@ async def test_the_tail_asks_no_table_for_what_its_process_commits(url: str) -> 
             broker_clusters.create(tx, "one", EXTERNAL)
             broker_clusters.create(tx, "two", EXTERNAL)
         with patch.object(Database, "read", side_effect=AssertionError("it asked")):
-            found, whole = await tail.after(0)
+            result, whole = await tail.after(0)
         async with store.database.read() as session:
             stored = await changes_between(session, 0, store.revision, 100)
-    assert (list(found), whole) == (stored, True)
+    assert (list(result), whole) == (stored, True)
 
 
 async def test_the_tail_of_one_process_has_another_ones_changes_between_its_own(postgresql) -> None:
     url = postgresql()
-    async with open_store(url) as one, open_store(url) as two:
-        tail = Tail(one)
-        one.follow(tail.add)
+    async with open_store(url) as single_store, open_store(url) as two:
+        tail = Tail(single_store)
+        single_store.follow(tail.add)
         await tail.after(0)
-        for number, store in enumerate((one, two, one)):
+        for number, store in enumerate((single_store, two, single_store)):
             async with store.write() as tx:
                 broker_clusters.create(tx, f"brokers-{number}", EXTERNAL)
-        found, whole = await tail.after(0)
-        async with one.database.read() as session:
-            stored = await changes_between(session, 0, one.revision, 100)
-    assert (list(found), whole) == (stored, True)
+        result, whole = await tail.after(0)
+        async with single_store.database.read() as session:
+            stored = await changes_between(session, 0, single_store.revision, 100)
+    assert (list(result), whole) == (stored, True)
 
 
 async def test_two_processes_do_not_both_relay(postgresql) -> None:
     """Both on one PostgreSQL: the second takes over only when the first one's beat stands still, by its own clock."""
     url, now = postgresql(), 0.0
-    async with open_store(url) as one, open_store(url) as two:
-        first = Relay(one, Hub(), "default", Tail(one), relay_lease(one.database, 0.6, holder="first"))
+    async with open_store(url) as store, open_store(url) as two:
+        first = Relay(store, Hub(), "default", Tail(store), relay_lease(store.database, 0.6, holder="first"))
         lease = relay_lease(two.database, 0.6, holder="second", clock=lambda: now)
         second = Relay(two, Hub(), "default", Tail(two), lease)
 
         async def taken(epoch: int) -> bool:
             nonlocal now
             now += 0.1
-            return await is_held(one, "second", epoch)
+            return await is_held(store, "second", epoch)
 
         runs = asyncio.ensure_future(first.run())
-        await eventually(lambda: is_held(one, "first", 1))
+        await eventually(lambda: is_held(store, "first", 1))
         waits = asyncio.ensure_future(second.run())
         for _ in range(3):  # more than a lease passes
-            beat = (await relay_row(one)).beat
-            await eventually(lambda beat=beat: has_beaten(one, beat + 2))
+            beat = (await relay_row(store)).beat
+            await eventually(lambda beat=beat: has_beaten(store, beat + 2))
             now += 0.4
-        assert await is_held(one, "first", 1)
+        assert await is_held(store, "first", 1)
         await ended(runs)
         await eventually(lambda: taken(2))
         # Robbed of the row, it notices, and takes it back only because the robber shows no sign of life.
-        async with one.database.write() as turn:
+        async with store.database.write() as turn:
             row = await turn.session.get_one(RelayRow, 1)
             row.holder, row.epoch = "robber", 3
         await eventually(lambda: taken(4))

@@ -51,33 +51,33 @@ def origin(key: str, scope: str = "one") -> Origin:
 
 @pytest.fixture
 async def clients(tmp_path: Path, url: str) -> AsyncIterator[Clients]:
-    async with state_in_loop(tmp_path, database=url) as (made, _):
-        yield made
+    async with state_in_loop(tmp_path, database=url) as (state, _):
+        yield state
 
 
 async def exhausted(*calls: Any) -> int:
     """How many of these calls, made at once, are refused for the quota; the others are answered."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
-    refused = [one for one in answers if isinstance(one, BaseException)]
-    assert all(isinstance(one, Exhausted) and one.reason == "QUOTA" for one in refused), refused
+    refused = [answer for answer in answers if isinstance(answer, BaseException)]
+    assert all(isinstance(item, Exhausted) and item.reason == "QUOTA" for item in refused), refused
     return len(refused)
 
 
 async def test_racing_creates_at_the_quota_of_workers(clients: Clients) -> None:
-    one = Dedicated(clients.channel)
+    dedicated = Dedicated(clients.channel)
 
     def create(name: str, capacity: DedicatedCapacity, scope: str = "one", most: int = 4) -> Any:
         spec = DedicatedConnectorSpec(config=CONFIG, capacity=capacity, origin=origin(name, scope))
         spec.external.bootstrap_servers = NOWHERE
         request = pb.CreateDedicatedConnectorRequest(name=name, spec=spec, max_workers_of_scope=most)
-        return one.api.CreateDedicatedConnector(request)
+        return dedicated.api.CreateDedicatedConnector(request)
 
     scaled = DedicatedCapacity(autoscale=Autoscale(min_workers=1, max_workers=3))
     await create("a", scaled)
     single = DedicatedCapacity(count=1)
     assert await exhausted(*(create(f"b{number}", single) for number in range(6))) == 5
     assert await exhausted(create("elsewhere", single, "other"), create("unbound", single, most=0)) == 0
-    names = [name for name in await one.names() if name.startswith("b")]
+    names = [name for name in await dedicated.names() if name.startswith("b")]
     assert len(names) == 1, "what is refused is not there"
 
 
@@ -110,9 +110,9 @@ async def test_tags_of_plugin_imports_are_no_secrets(clients: Clients) -> None:
     )
     request.extra.update({"tags": {"db.password": "blue"}, "db.password": "s3cret"})
     await plugins.CreatePluginImport(request)
-    found = (await plugins.GetPluginImport(imports.GetPluginImportRequest(name="p"))).plugin_import
-    assert found.extra["tags"]["db.password"] == "blue"
-    assert found.extra["db.password"] != "s3cret"
+    plugin_import = (await plugins.GetPluginImport(imports.GetPluginImportRequest(name="p"))).plugin_import
+    assert plugin_import.extra["tags"]["db.password"] == "blue"
+    assert plugin_import.extra["db.password"] != "s3cret"
 
 
 @contextlib.asynccontextmanager
@@ -122,45 +122,50 @@ async def failing(tmp_path: Path) -> AsyncIterator[tuple[Clients, Dedicated]]:
 
 
 async def state_of(clients: Clients, name: str) -> int:
-    found = await clients.clusters.GetWorkerCluster(wc.GetWorkerClusterRequest(name=name))
-    state: int = found.worker_cluster.status.state
+    cluster = await clients.clusters.GetWorkerCluster(wc.GetWorkerClusterRequest(name=name))
+    state: int = cluster.worker_cluster.status.state
     return state
 
 
 async def test_a_create_that_failed_leaves_no_worker_running(bootstrap: str, tmp_path: Path) -> None:
-    async with failing(tmp_path) as (clients, one):
-        operation = await one.ended(await one.create("one", CONFIG, bootstrap, origin=origin("one")))
+    async with failing(tmp_path) as (clients, single_failing):
+        operation = await single_failing.ended(
+            await single_failing.create("one", CONFIG, bootstrap, origin=origin("one"))
+        )
         assert operation.state == FAILED
         assert await state_of(clients, "one") in STOPPED, "with the operation's end, not later"
-        assert await one.state("one") == "FAILED"
-        for begun in (one.restart, lambda name: one.update(name, config=CONFIG | {"topic": "other"})):
+        assert await single_failing.state("one") == "FAILED"
+        for begun in (
+            single_failing.restart,
+            lambda name: single_failing.update(name, config=CONFIG | {"topic": "other"}),
+        ):
             answer = await begun("one")
             assert [step.name for step in answer.operation.steps][:2] == ["reach-brokers", "start-workers"]
             assert await state_of(clients, "one") not in STOPPED
-            assert (await one.ended(answer)).state == FAILED
+            assert (await single_failing.ended(answer)).state == FAILED
             assert await state_of(clients, "one") in STOPPED
-        answer = await one.update("one", capacity=DedicatedCapacity(count=2))
-        assert (await one.ended(answer)).state == FAILED
+        answer = await single_failing.update("one", capacity=DedicatedCapacity(count=2))
+        assert (await single_failing.ended(answer)).state == FAILED
         assert await state_of(clients, "one") in STOPPED
-        spec = (await one.get("one")).spec
+        spec = (await single_failing.get("one")).spec
         assert (spec.config["topic"], spec.capacity.count) == ("t", 1), "what the updates changed is as before"
         request = pb.UpdateDedicatedConnectorRequest(
             name="one", spec=DedicatedConnectorSpec(capacity=DedicatedCapacity(count=6)), max_workers_of_scope=5
         )
         request.update_mask.paths.append("capacity")
         with pytest.raises(Exhausted, match="workers: 0 and 6 more are more than the 5"):
-            await one.api.UpdateDedicatedConnector(request)
+            await single_failing.api.UpdateDedicatedConnector(request)
         assert await state_of(clients, "one") in STOPPED, "what is refused changes nothing"
 
 
 async def test_a_worker_configuration_is_pinned_to_the_revision_of_the_create(clients: Clients) -> None:
     request = configurations.CreateWorkerConfigurationRequest(name="c", content=PROPERTIES)
     await clients.configurations.CreateWorkerConfiguration(request)
-    one = Dedicated(clients.channel)
-    await one.create("one", CONFIG, NOWHERE, worker_configuration=WorkerConfigurationRef(name="c"))
+    dedicated = Dedicated(clients.channel)
+    await dedicated.create("one", CONFIG, NOWHERE, worker_configuration=WorkerConfigurationRef(name="c"))
     revised = configurations.CreateWorkerConfigurationRevisionRequest(name="c", content=PROPERTIES + b"a=b\n")
     await clients.configurations.CreateWorkerConfigurationRevision(revised)
-    assert (await one.get("one")).spec.worker_configuration.revision == 1
+    assert (await dedicated.get("one")).spec.worker_configuration.revision == 1
 
 
 async def test_what_is_asked_for_waits_while_its_workers_are_scaled(
@@ -169,20 +174,20 @@ async def test_what_is_asked_for_waits_while_its_workers_are_scaled(
     opened: list[Store] = []
 
     @contextlib.asynccontextmanager
-    async def noting(*given: Any, **more: Any) -> AsyncIterator[Store]:
-        async with open_store(*given, **more) as store:
+    async def noting(*values: Any, **more: Any) -> AsyncIterator[Store]:
+        async with open_store(*values, **more) as store:
             opened.append(store)
             yield store
 
     monkeypatch.setattr("keelman.state.service.open_store", noting)
-    async with failing(tmp_path) as (clients, one):
+    async with failing(tmp_path) as (clients, single_failing):
         capacity = DedicatedCapacity(autoscale=Autoscale(min_workers=1, max_workers=2))
-        await one.ended(await one.create("one", CONFIG, bootstrap, capacity=capacity))
+        await single_failing.ended(await single_failing.create("one", CONFIG, bootstrap, capacity=capacity))
         async with opened[0].write() as tx:  # as the autoscaler does; it ends when somebody says so
             uid = tx.snapshot.worker_cluster("one").uid
             facts = {CLUSTER_UID: uid, WORKERS: 1, FORMER_WORKERS: 1, REASON: "a test's"}
             scaling = begin(tx, OperationKind.SCALE, Target("dedicated_connector", "one"), (AWAIT_WORKERS,), facts)
-        restarting = asyncio.ensure_future(one.restart("one"))
+        restarting = asyncio.ensure_future(single_failing.restart("one"))
         await eventually(lambda: opened[0].snapshot.operation(scaling.name).message, what="it is being scaled")
         assert not restarting.done()
         with pytest.raises(FailedPrecondition, match="has not ended"):

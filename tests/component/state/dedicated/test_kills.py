@@ -40,9 +40,9 @@ async def dedicated(state: StateProcess) -> AsyncIterator[tuple[Clients, Agent, 
         yield clients, agent, Dedicated(clients.channel)
 
 
-async def made(one: Dedicated, bootstrap: str) -> None:
+async def made(single_dedicated: Dedicated, bootstrap: str) -> None:
     """One whose worker cluster runs, and whose connector nobody can write."""
-    operation = await one.ended(await one.create("one", CONFIG, bootstrap))
+    operation = await single_dedicated.ended(await single_dedicated.create("one", CONFIG, bootstrap))
     assert (operation.state, operation.error.reason) == (FAILED, "STEP_DEADLINE"), operation
 
 
@@ -51,11 +51,11 @@ async def count_of(clients: Clients) -> int:
     return (await clients.clusters.GetWorkerCluster(request)).worker_cluster.spec.count
 
 
-async def asked(one: Dedicated, *, is_delete: bool) -> Any:
+async def asked(single_dedicated: Dedicated, *, is_delete: bool) -> Any:
     """The answer to a request that may be made again: state may have died before it answered the first."""
     if is_delete:
-        return await one.delete("one", request_id="again")
-    return await one.update("one", capacity=DedicatedCapacity(count=2), request_id="again")
+        return await single_dedicated.delete("one", request_id="again")
+    return await single_dedicated.update("one", capacity=DedicatedCapacity(count=2), request_id="again")
 
 
 @pytest.mark.parametrize(("point", "passages"), CASES)
@@ -66,32 +66,32 @@ async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path, 
     await state.start()
     is_delete = point != "dedicated-workers-written"
     try:
-        async with dedicated(state) as (_, _, one):
-            await made(one, bootstrap)
+        async with dedicated(state) as (_, _, item):
+            await made(item, bootstrap)
             armed.write_text(str(passages))
             with contextlib.suppress(KeelmanError):
-                await asked(one, is_delete=is_delete)
+                await asked(item, is_delete=is_delete)
             async with asyncio.timeout(60):
                 assert await state.child.wait() == -signal.SIGKILL, state.output[-2000:]
         state.environment = {}
         if passages:  # it is being taken back, which its agent's new session may delay
             state.flags = ("--operation-wait-seconds", "60")
         await state.start()
-        async with dedicated(state) as (clients, agent, one):
-            operation = await one.ended(await asked(one, is_delete=is_delete))
+        async with dedicated(state) as (clients, agent, item):
+            operation = await item.ended(await asked(item, is_delete=is_delete))
             if is_delete:
                 assert operation.state == SUCCEEDED
-                assert await one.state("one") == "GONE"
+                assert await item.state("one") == "GONE"
                 with pytest.raises(NotFound):
                     await count_of(clients)
                 await eventually(lambda: not agent.workloads, what="nothing is left on the node")
                 return
             assert (operation.state, operation.rollback) == (FAILED, OPERATION_ROLLBACK_DONE), operation
-            found = await one.get("one")
-            assert (found.spec.capacity.count, await count_of(clients)) == (1, 1), (
+            result = await item.get("one")
+            assert (result.spec.capacity.count, await count_of(clients)) == (1, 1), (
                 "its former configuration is unchanged"
             )
-            assert await one.state("one") == "FAILED"
+            assert await item.state("one") == "FAILED"
     finally:
         await state.end(signal.SIGKILL)
 
@@ -100,15 +100,15 @@ async def test_a_delete_ends_what_is_under_way(bootstrap: str, tmp_path: Path) -
     state = StateProcess(tmp_path / "home")
     await state.start()
     try:
-        async with dedicated(state) as (clients, _, one):
-            creating = await one.create("one", CONFIG, bootstrap)
+        async with dedicated(state) as (clients, _, item):
+            creating = await item.create("one", CONFIG, bootstrap)
             with pytest.raises(FailedPrecondition, match="dedicated connector 'one': change or delete that"):
                 await clients.delete_workers("one")
-            deleting = await one.delete("one")
-            assert (await one.operation(creating.operation.name)).state == OPERATION_STATE_CANCELED
-            assert (await one.ended(deleting)).state == SUCCEEDED
-            assert await one.state("one") == "GONE"
-            again = await one.create("one", CONFIG, bootstrap)
+            deleting = await item.delete("one")
+            assert (await item.operation(creating.operation.name)).state == OPERATION_STATE_CANCELED
+            assert (await item.ended(deleting)).state == SUCCEEDED
+            assert await item.state("one") == "GONE"
+            again = await item.create("one", CONFIG, bootstrap)
             assert again.dedicated_connector.uid != creating.dedicated_connector.uid
     finally:
         await state.end(signal.SIGKILL)

@@ -53,9 +53,9 @@ async def world(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Asy
 
 async def test_a_connector_runs_pauses_stops_changes_and_goes(world: World) -> None:
     definitions, worker = world.definitions, world.worker
-    made = await definitions.create("life", CONFIG, connector="Life of it", labels={"team": "blue"})
-    assert (made.generation, made.status.applied_generation) == (1, 0)
-    assert made.spec.config["my.password"] == "[hidden]"
+    result = await definitions.create("life", CONFIG, connector="Life of it", labels={"team": "blue"})
+    assert (result.generation, result.status.applied_generation) == (1, 0)
+    assert result.spec.config["my.password"] == "[hidden]"
     assert await world.config("Life of it") == {}, "nothing is applied by itself"
 
     operation = await definitions.apply("life", PAUSED)
@@ -71,11 +71,15 @@ async def test_a_connector_runs_pauses_stops_changes_and_goes(world: World) -> N
     assert (await definitions.apply("life", STOPPED)).state == SUCCEEDED
     assert await worker.states("Life of it") == ["STOPPED"]
 
-    found = await definitions.get("life")
-    assert dict(found.spec.config) == CONFIG
-    assert (found.goal, found.status.applied_goal, found.status.applied_generation) == (STOPPED, STOPPED, 1)
-    shown = dict(found.spec.config) | {"my.password": "[hidden]", "file": "/nowhere/else"}
-    changed = await definitions.update("life", found.etag, config=shown)
+    definition = await definitions.get("life")
+    assert dict(definition.spec.config) == CONFIG
+    assert (definition.goal, definition.status.applied_goal, definition.status.applied_generation) == (
+        STOPPED,
+        STOPPED,
+        1,
+    )
+    shown = dict(definition.spec.config) | {"my.password": "[hidden]", "file": "/nowhere/else"}
+    changed = await definitions.update("life", definition.etag, config=shown)
     assert changed.generation == 2
     assert (await definitions.apply("life", RUNNING)).state == SUCCEEDED
     assert await world.config("Life of it") == CONFIG | {"file": "/nowhere/else"}
@@ -103,8 +107,8 @@ async def test_what_connect_refuses_leaves_nothing_behind(world: World) -> None:
     assert "tasks.max" in operation.error.message
     assert list(states(operation).values()) == ["UNDONE", "SKIPPED", "FAILED", "PENDING"]
     assert await world.config("refused") == {}
-    found = await definitions.get("refused")
-    assert (found.status.message, found.status.applied_generation) == (operation.error.message, 0)
+    definition = await definitions.get("refused")
+    assert (definition.status.message, definition.status.applied_generation) == (operation.error.message, 0)
 
     await definitions.update("refused", config=CONFIG)
     assert (await definitions.apply("refused")).state == SUCCEEDED
@@ -113,8 +117,12 @@ async def test_what_connect_refuses_leaves_nothing_behind(world: World) -> None:
     assert list(states(operation).values()) == ["UNDONE", "UNDONE", "FAILED", "PENDING"]
     await world.worker.reaches("refused", "RUNNING", "RUNNING")
     assert await world.config("refused") == CONFIG
-    found = await definitions.get("refused")
-    assert (found.generation, found.status.applied_generation, found.status.applied_goal) == (3, 1 + 1, RUNNING)
+    definition = await definitions.get("refused")
+    assert (definition.generation, definition.status.applied_generation, definition.status.applied_goal) == (
+        3,
+        1 + 1,
+        RUNNING,
+    )
 
 
 async def test_what_fails_is_told_by_its_trace_and_an_update_that_fails_is_taken_back(world: World) -> None:
@@ -127,8 +135,8 @@ async def test_what_fails_is_told_by_its_trace_and_an_update_that_fails_is_taken
         operation = await definitions.ended(name)
         assert (operation.error.reason, operation.error.message) == ("CONNECTOR_FAILED", "task 0 failed: no such disk")
         assert list(states(operation).values()) == ["DONE", "DONE", "SKIPPED", "FAILED"]
-        found = await definitions.get("failing")
-        assert (found.status.applied_generation, found.status.message) == (1, operation.error.message)
+        definition = await definitions.get("failing")
+        assert (definition.status.applied_generation, definition.status.message) == (1, operation.error.message)
         assert await world.config("failing") == CONFIG, "it stays, to be looked at"
 
         name = await definitions.begin("failing")

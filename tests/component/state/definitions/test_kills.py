@@ -123,19 +123,20 @@ class Story:
         assert (status.operation, status.applying) == (operation.name, False)
         assert status.applied_generation == (2 if self.ends == SUCCEEDED else 1)
         request = ListOperationsRequest(target=operation.target)
-        found = (await definitions.clients.operations.ListOperations(request)).operations
-        assert [one.name for one in found][:1] == [operation.name]
-        assert len(found) == 2
+        operations = (await definitions.clients.operations.ListOperations(request)).operations
+        assert [operation.name for operation in operations][:1] == [operation.name]
+        assert len(operations) == 2
 
 
 async def _waits(definitions: Definitions, operation: str) -> bool:
     """Whether it waits for its task, or the state service is dead and nothing is left to wait for."""
     try:
-        found = await definitions.operation(operation)
+        actual_operation = await definitions.operation(operation)
     except Unavailable:
         return True
-    return found.state not in (operation_pb2.OPERATION_STATE_PENDING,) and (
-        found.steps[-1].state != operation_pb2.OPERATION_STEP_STATE_PENDING or found.HasField("end_time")
+    return actual_operation.state not in (operation_pb2.OPERATION_STATE_PENDING,) and (
+        actual_operation.steps[-1].state != operation_pb2.OPERATION_STEP_STATE_PENDING
+        or actual_operation.HasField("end_time")
     )
 
 
@@ -167,11 +168,11 @@ async def _all(killed: Killed, cases: list[Case]) -> None:
                     await definitions.ended(operation)
                 await killed.state.end()
                 killed.file.write_text("0")
-                kept = killed.state.flags
-                killed.state.flags = (*kept, "--operations-kept=0") if point == "operations-forgotten" else kept
+                flags = killed.state.flags
+                killed.state.flags = (*flags, "--operations-kept=0") if point == "operations-forgotten" else flags
                 await killed.state.spawn()
                 await killed.dead()
-                killed.state.flags = kept
+                killed.state.flags = flags
             else:
                 killed.file.write_text(str(passages))
                 with contextlib.suppress(KeelmanError):

@@ -30,8 +30,8 @@ START = datetime.now(UTC) - timedelta(minutes=5)
 
 @pytest.fixture(scope="module")
 async def broker(tmp_path_factory):
-    async with started_broker(tmp_path_factory.mktemp("broker")) as made:
-        yield made
+    async with started_broker(tmp_path_factory.mktemp("broker")) as new_started_broker:
+        yield new_started_broker
 
 
 class Seen:
@@ -65,10 +65,10 @@ class Seen:
 
 
 def copy_run(uid: str, state: str, *, age: float = 60, **more) -> copy_run_pb2.CopyRun:
-    made = {"uid": uid, "worker_cluster": "demo", "connector": "lines", "task": 0, "worker_id": "127.0.0.1:8083"}
-    made["state"] = STATE.Value(f"COPY_RUN_STATE_{state}")
-    made["create_time"] = to_timestamp(datetime.now(UTC) - timedelta(seconds=age))
-    return copy_run_pb2.CopyRun(**made | more)
+    fields = {"uid": uid, "worker_cluster": "demo", "connector": "lines", "task": 0, "worker_id": "127.0.0.1:8083"}
+    fields["state"] = STATE.Value(f"COPY_RUN_STATE_{state}")
+    fields["create_time"] = to_timestamp(datetime.now(UTC) - timedelta(seconds=age))
+    return copy_run_pb2.CopyRun(**fields | more)
 
 
 def report(**subject) -> bytes:
@@ -122,8 +122,8 @@ async def test_events_wait_for_the_broker_that_they_start_and_come_in_order(tmp_
             await real.end()
 
 
-async def is_in(clients: Clients, wanted: str) -> bool:
-    return ClusterState.Name((await clients.worker_cluster("demo")).status.state) == f"CLUSTER_STATE_{wanted}"
+async def is_in(clients: Clients, expected: str) -> bool:
+    return ClusterState.Name((await clients.worker_cluster("demo")).status.state) == f"CLUSTER_STATE_{expected}"
 
 
 def latest(home) -> int:
@@ -150,13 +150,13 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
             publish(copy_run("before", "RUNNING", age=90))
             publish(copy_run("now", "RUNNING", age=60, progress={"records": 7, "records_per_second": 9}))
             publish(copy_run("elsewhere", "RUNNING", task=1, worker_id="127.0.0.1:9"))
-            found = await eventually(lambda: has_runs(clients, 13, "elsewhere"))
-            assert sorted(u for u in found if u.startswith("old")) == [f"old-{n:02}" for n in range(3, 13)]
-            assert found["now"].state == STATE.COPY_RUN_STATE_RUNNING
-            assert found["now"].progress.records == 7
-            assert (found["before"].state, found["before"].reason) == (STATE.COPY_RUN_STATE_FAILED, "LOST")
-            assert found["before"].message == "copy run now of the same task fenced it"
-            assert found["elsewhere"].message == "no worker of its worker cluster has the address 127.0.0.1:9 any more"
+            answer = await eventually(lambda: has_runs(clients, 13, "elsewhere"))
+            assert sorted(u for u in answer if u.startswith("old")) == [f"old-{n:02}" for n in range(3, 13)]
+            assert answer["now"].state == STATE.COPY_RUN_STATE_RUNNING
+            assert answer["now"].progress.records == 7
+            assert (answer["before"].state, answer["before"].reason) == (STATE.COPY_RUN_STATE_FAILED, "LOST")
+            assert answer["before"].message == "copy run now of the same task fenced it"
+            assert answer["elsewhere"].message == "no worker of its worker cluster has the address 127.0.0.1:9 any more"
             assert sorted(await runs_of(clients, ended=False)) == ["now"]
 
             membership = worker_pb2.WorkerMembership(
@@ -169,8 +169,8 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
             publisher.publish(WORKER_REPORTS, worker.worker_id, report(name=worker.worker_id, worker=worker))
             await eventually(lambda: is_member(clients, 2))
             verdict = "1 connector has problems: files task 1 FAILED (no such file)"
-            asked = worker_cluster_service_pb2.GetWorkerClusterRequest(name="demo")
-            assert (await clients.clusters.GetWorkerCluster(asked)).worker_cluster.status.verdict == verdict
+            requested_request = worker_cluster_service_pb2.GetWorkerClusterRequest(name="demo")
+            assert (await clients.clusters.GetWorkerCluster(requested_request)).worker_cluster.status.verdict == verdict
             listed = await clients.clusters.ListWorkerClusters(worker_cluster_service_pb2.ListWorkerClustersRequest())
             assert [c.status.verdict for c in listed.worker_clusters] == [verdict]
 
@@ -204,8 +204,8 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
 
 async def has_runs(clients: Clients, number: int, uid: str) -> dict[str, copy_run_pb2.CopyRun] | None:
     """So many, with this one, which was told last."""
-    found = await runs_of(clients)
-    return found if len(found) == number and uid in found else None
+    runs = await runs_of(clients)
+    return runs if len(runs) == number and uid in runs else None
 
 
 async def has_message(clients: Clients, message: str) -> bool:
@@ -244,8 +244,8 @@ async def test_kill_9_in_the_middle_of_writes_leaves_no_gap(tmp_path, broker) ->
     await state.start()
     try:
         for turn in range(3):
-            async with channel(f"127.0.0.1:{state.port}") as made:
-                clients = Clients(made)
+            async with channel(f"127.0.0.1:{state.port}") as new_channel:
+                clients = Clients(new_channel)
 
                 async def write(turn: int = turn, clients: Clients = clients) -> None:
                     for number in range(1000):
@@ -257,8 +257,8 @@ async def test_kill_9_in_the_middle_of_writes_leaves_no_gap(tmp_path, broker) ->
                 assert await state.end(signal.SIGKILL) == -signal.SIGKILL
                 await asyncio.gather(writes, return_exceptions=True)
                 await state.start()
-        async with channel(f"127.0.0.1:{state.port}") as made:
-            await Clients(made).create_external("default", broker.bootstrap)
+        async with channel(f"127.0.0.1:{state.port}") as new_channel:
+            await Clients(new_channel).create_external("default", broker.bootstrap)
             await eventually(lambda: published(tmp_path) == latest(tmp_path), what="all is relayed")
     finally:
         memory = psutil.Process(state.child.pid).memory_info().rss

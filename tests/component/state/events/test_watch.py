@@ -42,8 +42,8 @@ class Seen:
 
     async def _run(self) -> None:
         async with channel(self.address) as link:
-            async for known, changed in watch(link, self.nouns, on_away=self._count):
-                self.known, self.begun = known, True
+            async for present, changed in watch(link, self.nouns, on_away=self._count):
+                self.known, self.begun = present, True
                 self.events += changed
 
     def _count(self, _: Unavailable) -> None:
@@ -59,14 +59,14 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An SQLite file or a PostgreSQL; that a watch is told of by the latter, others show too."""
     if request.param == "sqlite":
         return str(tmp_path / "state.db")
-    made: str = request.getfixturevalue("postgresql")()
-    return made
+    new_database: str = request.getfixturevalue("postgresql")()
+    return new_database
 
 
 async def test_a_watch_outlives_the_gateway_and_the_state_service(database: str, tmp_path: Path) -> None:
     async with state_and_gateway(tmp_path, "--database", database) as (state, gateway):
-        async with channel(f"127.0.0.1:{state.port}") as made, Seen(gateway.address) as seen:
-            clients = Clients(made)
+        async with channel(f"127.0.0.1:{state.port}") as new_channel, Seen(gateway.address) as seen:
+            clients = Clients(new_channel)
             await eventually(lambda: seen.begun, what="the watch has begun, with nothing to see")
             for number in range(3):
                 await clients.create_external(f"a-{number}", NOWHERE)
@@ -92,17 +92,20 @@ async def test_a_watch_outlives_the_gateway_and_the_state_service(database: str,
 async def test_a_watch_sees_what_another_process_writes(postgresql, tmp_path: Path) -> None:
     url = postgresql()
     flags = ("--database", url, "--key-file", str(tmp_path / "secrets.key"))
-    one, two = (StateProcess(tmp_path / home, *flags) for home in ("one", "two"))
-    await one.start()
+    item, two = (StateProcess(tmp_path / home, *flags) for home in ("one", "two"))
+    await item.start()
     try:
         await two.start()
-        async with channel(f"127.0.0.1:{two.port}") as made, Seen(f"127.0.0.1:{one.port}", "broker_cluster") as seen:
+        async with (
+            channel(f"127.0.0.1:{two.port}") as new_channel,
+            Seen(f"127.0.0.1:{item.port}", "broker_cluster") as seen,
+        ):
             await eventually(lambda: seen.begun, what="the watch has begun")
             for number in range(5):
-                await Clients(made).create_external(f"ext-{number}", NOWHERE)
+                await Clients(new_channel).create_external(f"ext-{number}", NOWHERE)
             await eventually(lambda: len(seen.names) == 5)
     finally:
-        await one.end()
+        await item.end()
         await two.end()
 
 
@@ -160,9 +163,9 @@ async def test_a_watch_that_reads_nothing_holds_nothing_up(tmp_path: Path) -> No
         first = await anext(slow)
         for number in range(300):
             await clients.create_external(f"ext-{number:03}", NOWHERE)
-        known = KnownResources()
-        known.fold(first)
+        known_resources = KnownResources()
+        known_resources.fold(first)
         async with asyncio.timeout(60):
-            while len(known.resources) < 301:
-                known.fold(await anext(slow))
+            while len(known_resources.resources) < 301:
+                known_resources.fold(await anext(slow))
         await slow.aclose()

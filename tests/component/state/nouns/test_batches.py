@@ -30,29 +30,31 @@ SECRET = CreateSecretRequest(name="s", values={"k": "v"})
 
 
 async def write(clients: Clients, *writes: Any, **fields: Any) -> pb.WriteBatchResponse:
-    request = pb.WriteBatchRequest(writes=[packed(one) for one in writes], **fields)
+    request = pb.WriteBatchRequest(writes=[packed(write) for write in writes], **fields)
     with translated():
-        found: pb.WriteBatchResponse = await BatchServiceStub(clients.channel).WriteBatch(request)
-        return found
+        response: pb.WriteBatchResponse = await BatchServiceStub(clients.channel).WriteBatch(request)
+        return response
 
 
 async def names(clients: Clients) -> tuple[list[str], list[str]]:
     brokers = await clients.brokers.ListBrokerClusters(ListBrokerClustersRequest())
     secrets = await clients.secrets.ListSecrets(ListSecretsRequest())
-    return [one.name for one in brokers.broker_clusters], [one.name for one in secrets.secrets]
+    return [broker_cluster.name for broker_cluster in brokers.broker_clusters], [
+        secret.name for secret in secrets.secrets
+    ]
 
 
 async def test_all_of_a_batch_is_stored_or_nothing(tmp_path):
     async with state_in_loop(tmp_path) as (clients, _):
         judged = await write(clients, BROKERS, TOPIC, SECRET, validate_only=True)
-        assert [one.changed for one in judged.results] == [True] * 3
+        assert [result.changed for result in judged.results] == [True] * 3
         assert answer_in(judged.results[1].answer).topic.spec.topic == "t"
         assert not judged.stored
         assert await names(clients) == ([], [])
 
         wrong = TopicSpec(broker_cluster="b", partitions=3, config={"retention.ms": "long"})
         refused = await write(clients, BROKERS, CreateTopicRequest(name="u", spec=wrong), SECRET, SECRET)
-        assert [one.WhichOneof("result") for one in refused.results] == ["answer", "error", "answer", "error"]
+        assert [result.WhichOneof("result") for result in refused.results] == ["answer", "error", "answer", "error"]
         assert refused.results[1].error.code == "INVALID_ARGUMENT"
         assert "retention.ms" in refused.results[1].error.message
         assert refused.results[3].error.code == "ALREADY_EXISTS"
@@ -71,7 +73,7 @@ async def test_all_of_a_batch_is_stored_or_nothing(tmp_path):
             UpdateTopicRequest(name="t", spec=TopicSpec(broker_cluster="b")),
             DeleteSecretRequest(name="s"),
         )
-        assert [one.changed for one in same.results] == [False, False, True]
+        assert [result.changed for result in same.results] == [False, False, True]
         assert await names(clients) == (["b"], [])
 
 

@@ -42,37 +42,37 @@ async def get(clients: Clients, key: str, **more: Any) -> document_pb2.Document:
 
 
 async def listed(clients: Clients, **fields: Any) -> list[str]:
-    found, request = [], pb.ListDocumentsRequest(**fields)
+    result, request = [], pb.ListDocumentsRequest(**fields)
     while True:
         answer = await clients.documents.ListDocuments(request)
-        found += [f"{one.kind}|{one.scope}|{one.key}" for one in answer.documents]
+        result += [f"{document.kind}|{document.scope}|{document.key}" for document in answer.documents]
         request.page_token = answer.next_page_token
         if not request.page_token:
-            return found
+            return result
 
 
 async def test_a_document_from_its_first_put_to_its_end(clients: Clients) -> None:
     content = {"name": "ws", "tags": {"a": [1, 2.5, None, True, {"b": ""}]}, "port": 22}
-    made = await put(clients, "ws", content, request_id="r1", create_only=True)
-    assert await put(clients, "ws", content, request_id="r1", create_only=True) == made
-    assert await get(clients, "ws") == made
-    assert (made.kind, made.scope, made.key) == ("ohara.object", "default", "ws")
-    assert made.content["tags"]["a"][1] == 2.5
-    assert made.create_time == made.update_time
+    result = await put(clients, "ws", content, request_id="r1", create_only=True)
+    assert await put(clients, "ws", content, request_id="r1", create_only=True) == result
+    assert await get(clients, "ws") == result
+    assert (result.kind, result.scope, result.key) == ("ohara.object", "default", "ws")
+    assert result.content["tags"]["a"][1] == 2.5
+    assert result.create_time == result.update_time
     with pytest.raises(AlreadyExists, match=r"'ws' of kind 'ohara\.object' in scope 'default'"):
         await put(clients, "ws", create_only=True)
 
-    changed = await put(clients, "ws", {"port": 23}, etag=made.etag)
-    assert (changed.uid, changed.create_time) == (made.uid, made.create_time)
-    assert changed.etag != made.etag
+    changed = await put(clients, "ws", {"port": 23}, etag=result.etag)
+    assert (changed.uid, changed.create_time) == (result.uid, result.create_time)
+    assert changed.etag != result.etag
     assert dict(changed.content) == {"port": 23}
     with pytest.raises(Conflict, match="etag") as refused:
-        await put(clients, "ws", etag=made.etag)
+        await put(clients, "ws", etag=result.etag)
     assert refused.value.reason == "ETAG_MISMATCH"
     with pytest.raises(Conflict, match="there is none"):
-        await put(clients, "other", etag=made.etag)
+        await put(clients, "other", etag=result.etag)
 
-    ask = pb.DeleteDocumentRequest(kind="ohara.object", scope="default", key="ws", etag=made.etag)
+    ask = pb.DeleteDocumentRequest(kind="ohara.object", scope="default", key="ws", etag=result.etag)
     with pytest.raises(Conflict, match="etag"), translated():
         await clients.documents.DeleteDocument(ask)
     ask.etag, ask.request_id = changed.etag, "gone"
@@ -80,15 +80,15 @@ async def test_a_document_from_its_first_put_to_its_end(clients: Clients) -> Non
     assert (await clients.documents.DeleteDocument(ask)).document == changed
     with pytest.raises(NotFound, match="no document 'ws'"):
         await get(clients, "ws")
-    assert (await put(clients, "ws")).uid != made.uid
+    assert (await put(clients, "ws")).uid != result.uid
 
 
 async def test_of_two_puts_that_were_to_create_one_does(clients: Clients) -> None:
     puts = (put(clients, "ws", {"n": n}, create_only=True) for n in range(8))
     answers = await asyncio.gather(*puts, return_exceptions=True)
-    won = [one for one in answers if isinstance(one, document_pb2.Document)]
+    won = [answer for answer in answers if isinstance(answer, document_pb2.Document)]
     assert len(won) == 1
-    assert all(isinstance(one, AlreadyExists) for one in answers if one is not won[0])
+    assert all(isinstance(answer, AlreadyExists) for answer in answers if answer is not won[0])
     assert await get(clients, "ws") == won[0]
 
 
@@ -170,14 +170,14 @@ async def test_secrets_are_shown_to_who_asks_for_them_and_nowhere_else(tmp_path:
     assert {event.document.secrets["password"] for event in events} == {"[hidden]"}
     await rekey_file(str(tmp_path / "state" / "state.db"), tmp_path / "state" / "secrets.key")
     async with open_store(str(tmp_path / "state" / "state.db")) as store:
-        (kept,) = store.snapshot.documents.values()
-        assert kept.secrets == {"password": f"{CANARY}-password", "note": f"{CANARY}-other"}
+        (stored,) = store.snapshot.documents.values()
+        assert stored.secrets == {"password": f"{CANARY}-password", "note": f"{CANARY}-other"}
 
 
 async def test_they_are_there_after_a_restart_and_a_watch_sees_each_change(tmp_path: Path, url: str) -> None:
     settings = {"database": url, "key_file": tmp_path / "secrets.key"}
     async with state_in_loop(tmp_path, **settings) as (clients, _):
-        made = await put(clients, "a/b", {"n": 1}, scope="x%y")
+        result = await put(clients, "a/b", {"n": 1}, scope="x%y")
     async with state_in_loop(tmp_path, **settings) as (clients, _):
         seen: list[event_pb2.Event] = []
 
@@ -187,12 +187,12 @@ async def test_they_are_there_after_a_restart_and_a_watch_sees_each_change(tmp_p
 
         following = asyncio.ensure_future(follow())
         try:
-            await eventually(lambda: [e.document for e in seen] == [made])
+            await eventually(lambda: [e.document for e in seen] == [result])
             changed = await put(clients, "a/b", {"n": 2}, scope="x%y")
             await clients.documents.DeleteDocument(
-                pb.DeleteDocumentRequest(kind=made.kind, scope=made.scope, key=made.key)
+                pb.DeleteDocumentRequest(kind=result.kind, scope=result.scope, key=result.key)
             )
-            await eventually(lambda: [e.document for e in seen] == [made, changed, changed])
+            await eventually(lambda: [e.document for e in seen] == [result, changed, changed])
         finally:
             following.cancel()
             await asyncio.wait([following])

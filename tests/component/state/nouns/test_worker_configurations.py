@@ -46,38 +46,44 @@ async def revise(clients: Clients, name: str, content: bytes, **more: Any) -> Wo
 
 
 async def listed(clients: Clients, **fields: Any) -> list[str]:
-    found, request = [], pb.ListWorkerConfigurationsRequest(page_size=2, **fields)
+    result, request = [], pb.ListWorkerConfigurationsRequest(page_size=2, **fields)
     while True:
         answer = await clients.configurations.ListWorkerConfigurations(request)
-        assert not any(revision.content for one in answer.worker_configurations for revision in one.revisions)
-        found += [one.name for one in answer.worker_configurations]
+        assert not any(
+            revision.content
+            for worker_configuration in answer.worker_configurations
+            for revision in worker_configuration.revisions
+        )
+        result += [worker_configuration.name for worker_configuration in answer.worker_configurations]
         request.page_token = answer.next_page_token
         if not request.page_token:
-            return found
+            return result
 
 
 async def test_one_from_its_creation_to_its_end(clients: Clients) -> None:
-    made = await create(clients, "orders", description="first", labels={"a": "b"}, request_id="r1")
-    assert await create(clients, "orders", description="first", labels={"a": "b"}, request_id="r1") == made
-    found = await get(clients, "orders")
-    assert [(one.revision, one.content, one.description) for one in found.revisions] == [(1, CONTENT, "first")]
-    assert found.create_time == found.revisions[0].create_time
+    result = await create(clients, "orders", description="first", labels={"a": "b"}, request_id="r1")
+    assert await create(clients, "orders", description="first", labels={"a": "b"}, request_id="r1") == result
+    outcome = await get(clients, "orders")
+    assert [(revision.revision, revision.content, revision.description) for revision in outcome.revisions] == [
+        (1, CONTENT, "first")
+    ]
+    assert outcome.create_time == outcome.revisions[0].create_time
     with pytest.raises(AlreadyExists, match="a worker configuration named 'orders' exists already"):
         await create(clients, "orders")
 
-    second = await revise(clients, "orders", BASE, description="second", etag=found.etag, request_id="r2")
-    assert await revise(clients, "orders", BASE, description="second", etag=found.etag, request_id="r2") == second
+    second = await revise(clients, "orders", BASE, description="second", etag=outcome.etag, request_id="r2")
+    assert await revise(clients, "orders", BASE, description="second", etag=outcome.etag, request_id="r2") == second
     with pytest.raises(Conflict, match="etag"):
-        await revise(clients, "orders", BASE, etag=found.etag)
-    found = await get(clients, "orders")
-    assert [(one.revision, one.content) for one in found.revisions] == [(1, CONTENT), (2, BASE)]
+        await revise(clients, "orders", BASE, etag=outcome.etag)
+    outcome = await get(clients, "orders")
+    assert [(revision.revision, revision.content) for revision in outcome.revisions] == [(1, CONTENT), (2, BASE)]
 
     said = WorkerConfiguration(description="other", labels={"c": "d"}, name="no", origin=origin_pb2.Origin(api="x"))
     update = pb.UpdateWorkerConfigurationRequest(name="orders", worker_configuration=said)
     changed = (await clients.configurations.UpdateWorkerConfiguration(update)).worker_configuration
     assert (changed.name, changed.description, dict(changed.labels)) == ("orders", "other", {"c": "d"})
     assert not changed.HasField("origin")
-    assert [one.description for one in changed.revisions] == ["first", "second"]
+    assert [revision.description for revision in changed.revisions] == ["first", "second"]
     update.update_mask.paths[:] = ["revisions"]
     with (
         pytest.raises(InvalidArgument, match="'revisions' is not legal: one of description, labels, extra"),
@@ -90,7 +96,7 @@ async def test_one_from_its_creation_to_its_end(clients: Clients) -> None:
         await clients.configurations.DeleteWorkerConfiguration(gone)
     with pytest.raises(NotFound, match="no worker configuration is named 'orders': none exists yet"):
         await get(clients, "orders")
-    assert (await create(clients, "orders")).uid != made.uid
+    assert (await create(clients, "orders")).uid != result.uid
 
 
 async def test_one_origin_has_one_and_lists_are_narrowed_by_origin_and_labels(clients: Clients) -> None:
@@ -111,7 +117,7 @@ async def test_one_origin_has_one_and_lists_are_narrowed_by_origin_and_labels(cl
 async def test_what_it_may_not_say_is_refused_and_nothing_is_kept(clients: Clients) -> None:
     with pytest.raises(InvalidArgument) as refused:
         await create(clients, "w", b"value.converter=x.Y\nproducer.linger.ms=1\nrest.port=2\n")
-    named = {one.field for one in refused.value.violations}
+    named = {violation.field for violation in refused.value.violations}
     assert named == {"key.converter", "producer.linger.ms", "rest.port"}
     for content in (b"k=\\u12", b"#" * (65 << 10)):
         with pytest.raises(InvalidArgument, match="content: "):
@@ -132,19 +138,19 @@ async def test_what_is_secret_in_it_is_nowhere_in_the_clear(tmp_path: Path) -> N
     async with state_in_loop(tmp_path) as (clients, _):
         said = [await create(clients, "w", content), await revise(clients, "w", content)]
         said.append(await get(clients, "w", with_secrets=False))
-        assert CANARY not in str(said) + "".join(r.content.decode() for one in said for r in one.revisions)
+        assert CANARY not in str(said) + "".join(r.content.decode() for item in said for r in item.revisions)
         assert b"\nvalue.converter.x=1\n" in said[-1].revisions[1].content
         assert (await get(clients, "w")).revisions[1].content == content
     files = [file.read_bytes() for file in (tmp_path / "state").glob("state.db*")]
     assert not any(CANARY.encode() in data for data in files)
     with sqlite3.connect(tmp_path / "state" / "state.db") as database:
         events = [event_pb2.Event.FromString(p) for (p,) in database.execute("SELECT payload FROM outbox")]
-    assert [len(one.worker_configuration.revisions) for one in events] == [1, 2]
-    assert not any(r.content for one in events for r in one.worker_configuration.revisions)
+    assert [len(event.worker_configuration.revisions) for event in events] == [1, 2]
+    assert not any(r.content for event in events for r in event.worker_configuration.revisions)
     await rekey_file(str(tmp_path / "state" / "state.db"), tmp_path / "state" / "secrets.key")
     async with open_store(str(tmp_path / "state" / "state.db")) as store:
-        (kept,) = store.snapshot.worker_configurations.values()
-        assert set(kept.contents.values()) == {content}
+        (stored,) = store.snapshot.worker_configurations.values()
+        assert set(stored.contents.values()) == {content}
 
 
 async def test_one_that_a_connector_uses_reaches_its_workers_and_is_not_deleted(clients: Clients) -> None:

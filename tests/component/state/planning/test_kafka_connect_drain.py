@@ -29,8 +29,8 @@ LINES = 100
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with running_nodes(tmp_path, ("n1", "n2")) as made:
-        yield made
+    async with running_nodes(tmp_path, ("n1", "n2")) as new_running_nodes:
+        yield new_running_nodes
 
 
 async def runs(clients: Clients, *, elsewhere_than: str = "") -> Workload:
@@ -39,13 +39,16 @@ async def runs(clients: Clients, *, elsewhere_than: str = "") -> Workload:
     async def ready() -> Workload | None:
         workers = {n: w for n, w in (await clients.workloads()).items() if n.startswith("worker/")}
         assert set(workers) == {WORKER}
-        found = workers[WORKER]
-        up = found.status.state == WorkloadState.WORKLOAD_STATE_RUNNING and found.status.generation == found.generation
-        return found if up and found.node != elsewhere_than else None
+        worker = workers[WORKER]
+        up = (
+            worker.status.state == WorkloadState.WORKLOAD_STATE_RUNNING
+            and worker.status.generation == worker.generation
+        )
+        return worker if up and worker.node != elsewhere_than else None
 
-    found = await eventually(ready, seconds=SECONDS, what=f"{WORKER} runs")
-    assert found is not None
-    return found
+    actual_runs = await eventually(ready, seconds=SECONDS, what=f"{WORKER} runs")
+    assert actual_runs is not None
+    return actual_runs
 
 
 async def update(clients: Clients, *fields: str, **spec: object) -> None:
@@ -65,11 +68,11 @@ async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
         system.start_agent(node)
     keys = Authority().issue("worker", "127.0.0.1").write_pkcs12(tmp_path / "keys.p12")
     store = "listeners.https.ssl.keystore."
-    given = tmp_path / "lines"
-    given.write_text("".join(f"{n}\n" for n in range(LINES)))
+    path = tmp_path / "lines"
+    path.write_text("".join(f"{n}\n" for n in range(LINES)))
     create_topic(bootstrap, TOPIC)
-    async with channel(f"127.0.0.1:{system.state.port}") as made:
-        clients = Clients(made)
+    async with channel(f"127.0.0.1:{system.state.port}") as new_channel:
+        clients = Clients(new_channel)
         await system.are_online(clients)
         await clients.create_external("kafka", bootstrap)
         await clients.create_workers(
@@ -94,18 +97,18 @@ async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
 
             async def rest_url() -> str:
-                (found,) = (await clients.worker_cluster("apache")).status.rest_urls
-                return str(found)
+                (result,) = (await clients.worker_cluster("apache")).status.rest_urls
+                return str(result)
 
             async def values() -> set[bytes]:
-                return {one.value() or b"" for one in messages(bootstrap, TOPIC)}
+                return {message.value() or b"" for message in messages(bootstrap, TOPIC)}
 
             async def has(count: int) -> bool:
                 return await values() == {b"%d" % n for n in range(count)}
 
             config = {
                 "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
-                "file": str(given),
+                "file": str(path),
                 "topic": TOPIC,
                 "key.converter": "org.apache.kafka.connect.storage.StringConverter",
                 "value.converter": "org.apache.kafka.connect.storage.StringConverter",
@@ -119,10 +122,10 @@ async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
             assert moved.node in set(system.homes) - {worker.node}
             await eventually(lambda: not psutil.pid_exists(worker.status.pid), seconds=SECONDS, what="it has ended")
             logs = system.homes[worker.node].workloads.glob("worker-apache-0/log*")
-            ended = [one for file in logs for one in file.read_text().splitlines() if "connect_ended" in one]
+            ended = [line for file in logs for line in file.read_text().splitlines() if "connect_ended" in line]
             assert "true" in ended[-1].lower(), ended
 
-            with given.open("a") as file:
+            with path.open("a") as file:
                 file.write("".join(f"{n}\n" for n in range(LINES, 2 * LINES)))
             await eventually(lambda: has(2 * LINES), seconds=SECONDS, what="the lines behind are copied elsewhere")
             assert len(messages(bootstrap, TOPIC)) == 2 * LINES, "in order: nothing was copied again"

@@ -30,9 +30,9 @@ workers_pb = worker_cluster_service_pb2
 class Api:
     """A state service's clients, plans among them."""
 
-    def __init__(self, clients: Clients, made: grpc.aio.Channel) -> None:
+    def __init__(self, clients: Clients, new_channel: grpc.aio.Channel) -> None:
         self.clients = clients
-        self.plans = plan_service_pb2_grpc.PlanServiceStub(made)
+        self.plans = plan_service_pb2_grpc.PlanServiceStub(new_channel)
 
     async def list_plans(self, **request: object) -> plan_service_pb2.ListPlansResponse:
         return await self.plans.ListPlans(plan_service_pb2.ListPlansRequest(**request))
@@ -53,9 +53,9 @@ class Api:
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    async with state_in_loop(tmp_path) as (clients, port), channel(f"127.0.0.1:{port}") as made:
+    async with state_in_loop(tmp_path) as (clients, port), channel(f"127.0.0.1:{port}") as new_channel:
         await clients.create_external("ext", "127.0.0.1:1")
-        yield Api(clients, made)
+        yield Api(clients, new_channel)
 
 
 async def test_plans_are_listed_with_their_reasons_and_the_newest_are_kept(
@@ -118,12 +118,17 @@ async def test_a_rollout_halts_and_goes_on_with_the_next_spec(api: Api) -> None:
         assert changed.status.rollout.state == worker_cluster_pb2.ROLLOUT_STATE_ROLLING, "told with the answer"
 
         async def halted() -> worker_cluster_pb2.Rollout | None:
-            found = (await api.clients.worker_cluster("demo")).status.rollout
-            return found if found.state == worker_cluster_pb2.ROLLOUT_STATE_HALTED else None
+            rollout = (await api.clients.worker_cluster("demo")).status.rollout
+            return rollout if rollout.state == worker_cluster_pb2.ROLLOUT_STATE_HALTED else None
 
-        found = await eventually(halted)
-        assert found is not None
-        assert (found.worker, found.message, found.updated_workers, found.workers) == ("demo/0", "no such topic", 0, 2)
+        result = await eventually(halted)
+        assert result is not None
+        assert (result.worker, result.message, result.updated_workers, result.workers) == (
+            "demo/0",
+            "no such topic",
+            0,
+            2,
+        )
         assert (await api.clients.workloads())["worker/demo/1"].generation == 1
         await api.update("demo", description="words change nothing")
         assert await halted()
@@ -164,8 +169,8 @@ async def test_a_port_a_group_and_an_origin_have_one_holder(api: Api) -> None:
     holder = {"kind": "worker_cluster", "name": "held"}
     holder |= {"origin_api": "ohara", "origin_scope": "default", "origin_key": "wk"}
     assert (taken.reason, taken.metadata) == ("PORT_IN_USE", {"port": "9000", **holder})
-    kept = await refusal(origin=origin)
-    assert (kept.reason, kept.metadata["name"]) == ("ORIGIN_IN_USE", "held")
+    stored_refusal = await refusal(origin=origin)
+    assert (stored_refusal.reason, stored_refusal.metadata["name"]) == ("ORIGIN_IN_USE", "held")
     group = await refusal(properties={"group.id": "keelman-held"})
     assert (group.reason, group.metadata["worker_cluster"]) == ("GROUP_IN_USE", "held")
     await api.clients.create_workers("new", brokers="ext", count=1)

@@ -32,7 +32,7 @@ from support.state.uploads import download, jar
 
 pytestmark = pytest.mark.component
 CREATING, ACTIVE, FAILED = (
-    PluginImportState.Value(f"PLUGIN_IMPORT_STATE_{one}") for one in ("CREATING", "ACTIVE", "FAILED")
+    PluginImportState.Value(f"PLUGIN_IMPORT_STATE_{item}") for item in ("CREATING", "ACTIVE", "FAILED")
 )
 JAR, ZIP = PluginContent.PLUGIN_CONTENT_JAR, PluginContent.PLUGIN_CONTENT_ZIP
 OF_OTHER = origin_pb2.Origin(api="other", scope="1", key="weather")
@@ -49,11 +49,11 @@ def settings(store: ObjectStore) -> dict[str, Any]:
 
 
 def archive(*entries: tuple[str, bytes]) -> bytes:
-    made = io.BytesIO()
-    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+    bytes_io = io.BytesIO()
+    with zipfile.ZipFile(bytes_io, "w", zipfile.ZIP_DEFLATED) as file:
         for name, data in entries:
             file.writestr(name, data)
-    return made.getvalue()
+    return bytes_io.getvalue()
 
 
 async def create(clients: Clients, name: str, key: str, *, bucket: str = "plugins", **more: Any) -> PluginImport:
@@ -70,8 +70,8 @@ async def get(clients: Clients, name: str) -> PluginImport:
 
 async def ended(clients: Clients, name: str) -> PluginImport:
     async def look() -> PluginImport | None:
-        found = await get(clients, name)
-        return None if found.state == CREATING else found
+        result = await get(clients, name)
+        return None if result.state == CREATING else result
 
     return await eventually(look, what=f"{name} has been fetched")
 
@@ -85,23 +85,24 @@ async def test_a_file_becomes_a_plugin_that_stays_what_it_was(store: ObjectStore
     data, bucket = jar(3 << 20, salt="s3"), store.bucket("plugins")
     await obstore.put_async(bucket, "team a/weather.jar", data)
     async with state_in_loop(tmp_path, database=url, key_file=tmp_path / "key", **settings(store)) as (clients, _):
-        made = await create(clients, "weather", "team a/weather.jar", content=JAR, origin=OF_OTHER, request_id="r")
-        assert (made.state, made.code, made.HasField("plugin")) == (CREATING, "", False)
+        result = await create(clients, "weather", "team a/weather.jar", content=JAR, origin=OF_OTHER, request_id="r")
+        assert (result.state, result.code, result.HasField("plugin")) == (CREATING, "", False)
         assert (
-            await create(clients, "weather", "team a/weather.jar", content=JAR, origin=OF_OTHER, request_id="r") == made
+            await create(clients, "weather", "team a/weather.jar", content=JAR, origin=OF_OTHER, request_id="r")
+            == result
         )
-        found = await ended(clients, "weather")
-        assert (found.state, found.code, found.message) == (ACTIVE, "", "")
-        assert (found.size_bytes, found.md5) == (len(data), hashlib.md5(data).hexdigest())
+        outcome = await ended(clients, "weather")
+        assert (outcome.state, outcome.code, outcome.message) == (ACTIVE, "", "")
+        assert (outcome.size_bytes, outcome.md5) == (len(data), hashlib.md5(data).hexdigest())
         await obstore.delete_async(bucket, "team a/weather.jar")
-        plugin, bytes_of_it = await download(clients.plugins, found.plugin.name, found.plugin.version)
+        plugin, bytes_of_it = await download(clients.plugins, outcome.plugin.name, outcome.plugin.version)
         assert bytes_of_it == data
-        assert [one.class_name for one in plugin.classes] == ["com.acme.WeatherSource"]
-        assert found.plugin.sha256 == plugin.sha256
+        assert [item.class_name for item in plugin.classes] == ["com.acme.WeatherSource"]
+        assert outcome.plugin.sha256 == plugin.sha256
         operation = await clients.operations.GetOperation(
-            operation_service_pb2.GetOperationRequest(name=found.operation)
+            operation_service_pb2.GetOperationRequest(name=outcome.operation)
         )
-        assert [one.name for one in operation.operation.steps] == ["fetch"]
+        assert [step.name for step in operation.operation.steps] == ["fetch"]
 
         for origin, named in ((OF_OTHER, "other"), (None, "weather")):
             with pytest.raises((FailedPrecondition, AlreadyExists)):
@@ -110,7 +111,7 @@ async def test_a_file_becomes_a_plugin_that_stays_what_it_was(store: ObjectStore
         with pytest.raises(FailedPrecondition, match="of plugin import 'weather': delete this one"), translated():
             await clients.plugins.DeletePlugin(uploaded)
         await clients.create_external("default", "127.0.0.1:1")
-        await clients.create_workers("w", count=1, plugins=[found.plugin])
+        await clients.create_workers("w", count=1, plugins=[outcome.plugin])
         assert list((await get(clients, "weather")).users) == ["w"]
         with pytest.raises(FailedPrecondition, match="used by worker clusters w") as refused:
             await delete(clients, "weather")
@@ -121,7 +122,7 @@ async def test_a_file_becomes_a_plugin_that_stays_what_it_was(store: ObjectStore
         with pytest.raises(NotFound, match="no plugin import is named 'weather'"):
             await get(clients, "weather")
         assert not (await clients.plugins.ListPlugins(plugin_service_pb2.ListPluginsRequest())).plugins
-        assert (await create(clients, "weather", "x", origin=OF_OTHER)).uid != made.uid
+        assert (await create(clients, "weather", "x", origin=OF_OTHER)).uid != result.uid
 
 
 async def _is_unused(clients: Clients, name: str) -> bool:
@@ -166,22 +167,22 @@ async def test_why_there_is_no_plugin_is_said(store: ObjectStore, tmp_path: Path
         await create(clients, "no-bucket", "whole", bucket="no-such-bucket")
         await create(clients, "good", "whole")
         for number, (key, cause) in enumerate(expected.items()):
-            found = await ended(clients, f"p{number}")
-            assert (key, found.state, found.code) == (key, FAILED, f"PluginError.{cause}"), found.message
-            assert found.message
-            assert (found.HasField("plugin"), found.md5, found.size_bytes) == (False, "", 0)
+            result = await ended(clients, f"p{number}")
+            assert (key, result.state, result.code) == (key, FAILED, f"PluginError.{cause}"), result.message
+            assert result.message
+            assert (result.HasField("plugin"), result.md5, result.size_bytes) == (False, "", 0)
         assert (await ended(clients, "no-bucket")).code == "PluginError.ObjectNotFound"
         assert (await ended(clients, "good")).state == ACTIVE
         listed = await clients.imports.ListPluginImports(pb.ListPluginImportsRequest(page_size=3))
-        assert [one.name for one in listed.plugin_imports] == ["good", "no-bucket", "p0"]
+        assert [plugin_import.name for plugin_import in listed.plugin_imports] == ["good", "no-bucket", "p0"]
         await delete(clients, "p0")
         await create(clients, "p0", "whole")
         assert (await ended(clients, "p0")).state == ACTIVE
     wrong = settings(store) | {"buckets_secret_access_key": "other"}
     async with state_in_loop(tmp_path, **wrong) as (clients, _):
         await create(clients, "denied", "whole")
-        found = await ended(clients, "denied")
-        assert (found.code, KEY in found.message) == ("PluginError.AccessDenied", True)
+        result = await ended(clients, "denied")
+        assert (result.code, KEY in result.message) == ("PluginError.AccessDenied", True)
 
 
 async def test_a_server_that_is_away_is_asked_again_and_then_given_up(
@@ -191,13 +192,13 @@ async def test_a_server_that_is_away_is_asked_again_and_then_given_up(
     endpoint = f"http://127.0.0.1:{free_ports(1)[0]}"
     async with state_in_loop(tmp_path, buckets=endpoint) as (clients, _):
         await create(clients, "away", "x.jar")
-        found = await ended(clients, "away")
-        assert (found.state, found.code) == (FAILED, "PluginError.StoreUnreachable")
-        assert endpoint in found.message
+        result = await ended(clients, "away")
+        assert (result.state, result.code) == (FAILED, "PluginError.StoreUnreachable")
+        assert endpoint in result.message
 
-        made = await create(clients, "other", "x.jar", origin=OF_OTHER)
+        created = await create(clients, "other", "x.jar", origin=OF_OTHER)
         await delete(clients, "other")
-        request = operation_service_pb2.GetOperationRequest(name=made.operation)
+        request = operation_service_pb2.GetOperationRequest(name=created.operation)
         await eventually(lambda: _has_ended(clients, request))
         await create(clients, "other", "x.jar", origin=OF_OTHER)
 
@@ -210,8 +211,8 @@ async def test_of_two_with_one_name_one_is_made(tmp_path: Path) -> None:
     async with state_in_loop(tmp_path) as (clients, _):
         creates = (create(clients, f"n{n}", "x", origin=OF_OTHER) for n in range(8))
         answers = await asyncio.gather(*creates, return_exceptions=True)
-        assert sum(isinstance(one, PluginImport) for one in answers) == 1
-        assert {one.reason for one in answers if isinstance(one, FailedPrecondition)} == {"ORIGIN_IN_USE"}
+        assert sum(isinstance(answer, PluginImport) for answer in answers) == 1
+        assert {answer.reason for answer in answers if isinstance(answer, FailedPrecondition)} == {"ORIGIN_IN_USE"}
 
 
 async def test_a_folder_is_as_good_and_gives_nothing_that_is_outside_of_it(tmp_path: Path) -> None:
@@ -231,8 +232,8 @@ async def test_a_folder_is_as_good_and_gives_nothing_that_is_outside_of_it(tmp_p
             ("../secret.jar", "a/../../secret.jar", "/etc/passwd", "a", "pipe.jar", "none", "a/p.jar/x")
         ):
             await create(clients, f"no{number}", key)
-            found = await ended(clients, f"no{number}")
-            assert (key, found.code) == (key, "PluginError.ObjectNotFound"), found.message
+            result = await ended(clients, f"no{number}")
+            assert (key, result.code) == (key, "PluginError.ObjectNotFound"), result.message
         await create(clients, "link", "link.jar")
         assert (await ended(clients, "link")).code == "PluginError.AccessDenied"
         for source, named in (
@@ -260,21 +261,21 @@ async def test_one_that_is_cut_off_anywhere_is_fetched_once(tmp_path: Path) -> N
             print(f"killed at {point}")  # shown where it fails
             (bucket / f"{point}.jar").write_bytes(jar(salt=point))
             file.write_text("0")
-            async with channel(f"127.0.0.1:{state.port}") as made:
-                await create(Clients(made), point, f"{point}.jar")
+            async with channel(f"127.0.0.1:{state.port}") as new_channel:
+                await create(Clients(new_channel), point, f"{point}.jar")
                 async with asyncio.timeout(60):
                     assert await state.child.wait() == -signal.SIGKILL
             await start(following)
-            async with channel(f"127.0.0.1:{state.port}") as made:
-                await fetched_once(Clients(made), point)
+            async with channel(f"127.0.0.1:{state.port}") as new_channel:
+                await fetched_once(Clients(new_channel), point)
     finally:
         await state.end()
 
 
 async def fetched_once(clients: Clients, name: str) -> None:
-    found = await ended(clients, name)
-    assert found.state == ACTIVE
-    request = operation_service_pb2.GetOperationRequest(name=found.operation)
+    result = await ended(clients, name)
+    assert result.state == ACTIVE
+    request = operation_service_pb2.GetOperationRequest(name=result.operation)
     await eventually(lambda: _has_ended(clients, request))
     assert (await clients.operations.GetOperation(request)).operation.state == OPERATION_STATE_SUCCEEDED
     (plugin,) = (await clients.plugins.ListPlugins(plugin_service_pb2.ListPluginsRequest(name=name))).plugins

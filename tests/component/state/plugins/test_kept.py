@@ -24,11 +24,15 @@ async def test_any_file_is_kept_with_what_is_wrong_with_it(clients: Clients) -> 
         (evil, "evil-1.0.jar", "1.0", "parent-path"),
         (broken, "broken.jar", hashlib.sha256(broken).hexdigest()[:12], "broken"),
     ):
-        made = await upload(clients.plugins, data, file_name=file_name, any_file=True)
-        assert (made.kind, made.file_name, made.version) == (plugin_pb2.PLUGIN_KIND_OTHER, file_name, version)
-        assert list(made.classes) == []
-        assert f"({rule})" in made.problems[0]
-        assert await download(clients.plugins, made.name) == (made, data)
+        new_upload = await upload(clients.plugins, data, file_name=file_name, any_file=True)
+        assert (new_upload.kind, new_upload.file_name, new_upload.version) == (
+            plugin_pb2.PLUGIN_KIND_OTHER,
+            file_name,
+            version,
+        )
+        assert list(new_upload.classes) == []
+        assert f"({rule})" in new_upload.problems[0]
+        assert await download(clients.plugins, new_upload.name) == (new_upload, data)
     whole = await upload(clients.plugins, jar(10), any_file=True)
     assert (whole.kind, len(whole.classes)) == (plugin_pb2.PLUGIN_KIND_JAR, 1)
     with pytest.raises(InvalidArgument, match="the file is empty"), translated():
@@ -45,10 +49,10 @@ async def test_any_file_is_kept_with_what_is_wrong_with_it(clients: Clients) -> 
 
 async def test_an_origin_is_one_plugins_alone(clients: Clients) -> None:
     ours, data = {"api": "ohara", "scope": "default", "key": "acme.jar"}, jar(10)
-    made = await upload(clients.plugins, data, origin=ours, request_id="one")
-    assert (made.origin.api, made.origin.scope, made.origin.key) == tuple(ours.values())
-    assert await upload(clients.plugins, data, origin=ours, request_id="one") == made
-    assert await upload(clients.plugins, data) == made
+    new_upload = await upload(clients.plugins, data, origin=ours, request_id="one")
+    assert (new_upload.origin.api, new_upload.origin.scope, new_upload.origin.key) == tuple(ours.values())
+    assert await upload(clients.plugins, data, origin=ours, request_id="one") == new_upload
+    assert await upload(clients.plugins, data) == new_upload
     for more in ({}, {"version": "2"}, {"name": "b", "request_id": "two"}):
         with (
             pytest.raises(FailedPrecondition, match=r"'acme.jar' in scope 'default' of 'ohara'") as caught,
@@ -64,23 +68,23 @@ async def test_an_origin_is_one_plugins_alone(clients: Clients) -> None:
 
     uploads = [upload(clients.plugins, data, name=f"p{n}", origin=ours | {"key": "x.jar"}) for n in range(4)]
     answers = await asyncio.gather(*uploads, return_exceptions=True)
-    assert sum(isinstance(one, plugin_pb2.Plugin) for one in answers) == 1
+    assert sum(isinstance(answer, plugin_pb2.Plugin) for answer in answers) == 1
     await clients.plugins.DeletePlugin(pb.DeletePluginRequest(name="acme", version="1.2"))
-    assert (await upload(clients.plugins, data, origin=ours)).uid != made.uid
+    assert (await upload(clients.plugins, data, origin=ours)).uid != new_upload.uid
 
 
 async def test_extra_is_kept_changed_and_hidden_where_it_is_secret(clients: Clients) -> None:
     extra = {"tags": {"a": [1, {"b": True}], "token": "shown"}, "more": {"token": "canary-extra"}}
-    made = await upload(clients.plugins, jar(10), extra=extra, labels={"team": "blue"})
-    assert made.extra["tags"]["a"][1]["b"]
-    assert (made.extra["tags"]["token"], made.extra["more"]["token"]) == ("shown", "[hidden]")
-    request = pb.UpdatePluginRequest(name="acme", version="1.2", extra=made.extra)
+    new_upload = await upload(clients.plugins, jar(10), extra=extra, labels={"team": "blue"})
+    assert new_upload.extra["tags"]["a"][1]["b"]
+    assert (new_upload.extra["tags"]["token"], new_upload.extra["more"]["token"]) == ("shown", "[hidden]")
+    request = pb.UpdatePluginRequest(name="acme", version="1.2", extra=new_upload.extra)
     request.update_mask.paths.append("extra")
-    assert (await clients.plugins.UpdatePlugin(request)).plugin == made
+    assert (await clients.plugins.UpdatePlugin(request)).plugin == new_upload
     request.extra["tags"]["a"] = []
     changed = (await clients.plugins.UpdatePlugin(request)).plugin
     assert (list(changed.extra["tags"]["a"]), dict(changed.labels)) == ([], {"team": "blue"})
-    assert changed.etag != made.etag
+    assert changed.etag != new_upload.etag
     request.extra.update({"user.password": "[hidden]"})
     with pytest.raises(InvalidArgument, match=r"extra\.user\.password"), translated():
         await clients.plugins.UpdatePlugin(request)

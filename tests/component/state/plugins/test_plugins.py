@@ -46,15 +46,15 @@ def kept(request, tmp_path, name: str) -> dict[str, str]:
 
 @pytest.fixture
 async def clients(tmp_path, url, kept):
-    async with state_in_loop(tmp_path, database=url, **kept) as (made, _):
-        yield made
+    async with state_in_loop(tmp_path, database=url, **kept) as (state, _):
+        yield state
 
 
 @pytest.fixture
 async def anywhere(tmp_path, url):
     """Of a state service for what does not depend on where files are kept."""
-    async with state_in_loop(tmp_path, database=url) as (made, _):
-        yield made
+    async with state_in_loop(tmp_path, database=url) as (state, _):
+        yield state
 
 
 async def get(clients: Clients, name: str, version: str = "") -> plugin_pb2.Plugin:
@@ -62,44 +62,48 @@ async def get(clients: Clients, name: str, version: str = "") -> plugin_pb2.Plug
 
 
 async def named(clients: Clients, **fields) -> list[str]:
-    found, request = [], pb.ListPluginsRequest(**fields)
+    result, request = [], pb.ListPluginsRequest(**fields)
     while True:
         answer = await clients.plugins.ListPlugins(request)
-        found += [f"{one.name}/{one.version}" for one in answer.plugins]
+        result += [f"{plugin.name}/{plugin.version}" for plugin in answer.plugins]
         request.page_token = answer.next_page_token
         if not request.page_token:
-            return found
+            return result
 
 
 async def test_a_plugin_from_its_upload_to_its_end(clients: Clients) -> None:
     data = jar(SIZE)
-    made = await upload(clients.plugins, data, description="weather", labels={"team": "blue"}, request_id="r1")
-    assert (made.name, made.version, made.file_name) == ("acme", "1.2", "acme-1.2.jar")
-    assert (made.kind, made.size_bytes) == (plugin_pb2.PLUGIN_KIND_JAR, len(data))
-    assert (made.sha256, made.md5) == (hashlib.sha256(data).hexdigest(), hashlib.md5(data).hexdigest())
-    assert [(c.class_name, c.type, c.version, c.language) for c in made.classes] == [
+    new_upload = await upload(clients.plugins, data, description="weather", labels={"team": "blue"}, request_id="r1")
+    assert (new_upload.name, new_upload.version, new_upload.file_name) == ("acme", "1.2", "acme-1.2.jar")
+    assert (new_upload.kind, new_upload.size_bytes) == (plugin_pb2.PLUGIN_KIND_JAR, len(data))
+    assert (new_upload.sha256, new_upload.md5) == (hashlib.sha256(data).hexdigest(), hashlib.md5(data).hexdigest())
+    assert [(c.class_name, c.type, c.version, c.language) for c in new_upload.classes] == [
         ("com.acme.WeatherSource", "source", "1.2", "java")
     ]
-    assert (made.description, dict(made.labels), list(made.problems)) == ("weather", {"team": "blue"}, [])
-    assert made.create_time.ToSeconds() > 0
-    assert await get(clients, "acme") == await get(clients, "acme", "1.2") == made
+    assert (new_upload.description, dict(new_upload.labels), list(new_upload.problems)) == (
+        "weather",
+        {"team": "blue"},
+        [],
+    )
+    assert new_upload.create_time.ToSeconds() > 0
+    assert await get(clients, "acme") == await get(clients, "acme", "1.2") == new_upload
 
-    assert await upload(clients.plugins, data, request_id="r1") == made
-    assert await upload(clients.plugins, data, description="the same again") == made
-    with pytest.raises(AlreadyExists, match=f"another file .sha256 {made.sha256}"), translated():
+    assert await upload(clients.plugins, data, request_id="r1") == new_upload
+    assert await upload(clients.plugins, data, description="the same again") == new_upload
+    with pytest.raises(AlreadyExists, match=f"another file .sha256 {new_upload.sha256}"), translated():
         await upload(clients.plugins, jar(10), name="acme", version="1.2")
 
-    assert await download(clients.plugins, "acme") == (made, data)
+    assert await download(clients.plugins, "acme") == (new_upload, data)
     for offset in (1, (1 << 20) - 1, 1 << 20, len(data) - 1, len(data)):
         assert (await download(clients.plugins, "acme", "1.2", offset))[1] == data[offset:]
     with pytest.raises(InvalidArgument, match="offset"), translated():
         await download(clients.plugins, "acme", offset=len(data) + 1)
 
-    update = pb.UpdatePluginRequest(name="acme", version="1.2", etag=made.etag, labels={"team": "red"})
+    update = pb.UpdatePluginRequest(name="acme", version="1.2", etag=new_upload.etag, labels={"team": "red"})
     update.update_mask.paths.append("labels")
     changed = (await clients.plugins.UpdatePlugin(update)).plugin
     assert (changed.description, dict(changed.labels)) == ("weather", {"team": "red"})
-    assert changed.etag != made.etag
+    assert changed.etag != new_upload.etag
     with pytest.raises(Conflict, match="etag"), translated():
         await clients.plugins.UpdatePlugin(update)
 
@@ -108,7 +112,7 @@ async def test_a_plugin_from_its_upload_to_its_end(clients: Clients) -> None:
     with pytest.raises(NotFound, match="no plugin is named 'acme'"), translated():
         await get(clients, "acme")
     again = await upload(clients.plugins, data)
-    assert again.uid != made.uid
+    assert again.uid != new_upload.uid
     assert (await download(clients.plugins, "acme"))[1] == data
 
 
@@ -132,8 +136,10 @@ async def test_versions_come_from_the_header_the_file_and_the_digest(anywhere: C
     assert (await upload(anywhere.plugins, data, file_name="weather.jar")).version == hashlib.sha256(data).hexdigest()[
         :12
     ]
-    found = await upload(anywhere.plugins, jar(20), file_name="Acme Weather-plugin.zip", name="w", version="7+b")
-    assert (found.name, found.version, found.kind) == ("w", "7+b", plugin_pb2.PLUGIN_KIND_ZIP)
+    actual_upload = await upload(
+        anywhere.plugins, jar(20), file_name="Acme Weather-plugin.zip", name="w", version="7+b"
+    )
+    assert (actual_upload.name, actual_upload.version, actual_upload.kind) == ("w", "7+b", plugin_pb2.PLUGIN_KIND_ZIP)
 
 
 BROKEN = [
@@ -153,8 +159,8 @@ BROKEN = [
 async def test_nothing_is_kept_of_what_is_broken(tmp_path, url, kept) -> None:
     data = jar(1000)
     async with state_in_loop(tmp_path, database=url, **kept) as (clients, _):
-        for header, why in BROKEN:
-            with pytest.raises(InvalidArgument, match=why), translated():
+        for header, reason in BROKEN:
+            with pytest.raises(InvalidArgument, match=reason), translated():
                 await upload(clients.plugins, data, **header)
         evil = jar_files.jar_bytes((), {"../../etc/cron.d/evil": "x"})
         with pytest.raises(InvalidArgument, match="leads out of the archive") as caught, translated():
@@ -187,10 +193,10 @@ async def cut_off(clients: Clients, data: bytes) -> None:
         await call
 
 
-async def left(home: Path, url: str, kept: dict[str, str]) -> int:
+async def left(home: Path, url: str, stored: dict[str, str]) -> int:
     """Files that are stored."""
-    if endpoint := kept.get("plugin_s3_endpoint"):
-        prefix = kept["plugin_storage"].removeprefix(f"s3://{BUCKET}/")
+    if endpoint := stored.get("plugin_s3_endpoint"):
+        prefix = stored["plugin_storage"].removeprefix(f"s3://{BUCKET}/")
         bucket = ObjectStore(endpoint, "", Path()).bucket(BUCKET)
         return sum([len(some) async for some in obstore.list(bucket, f"{prefix}/")])
     async with open_store(url, key_file=home / "state" / "secrets.key") as store:
@@ -235,8 +241,8 @@ async def test_a_watch_tells_of_plugins(tmp_path) -> None:
     from keelman.api.event.v1 import watch_service_pb2, watch_service_pb2_grpc  # noqa: PLC0415
     from keelman.rpc.channels import channel  # noqa: PLC0415
 
-    async with state_in_loop(tmp_path) as (clients, port), channel(f"127.0.0.1:{port}") as made:
-        stub = watch_service_pb2_grpc.WatchServiceStub(made)
+    async with state_in_loop(tmp_path) as (clients, port), channel(f"127.0.0.1:{port}") as new_channel:
+        stub = watch_service_pb2_grpc.WatchServiceStub(new_channel)
         call = stub.Watch(watch_service_pb2.WatchRequest(nouns=["plugin"]))
         seen: list[event_pb2.Event] = []
 

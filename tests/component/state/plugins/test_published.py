@@ -16,30 +16,35 @@ LOCKS = Path(jar_files.__file__).parent
 
 
 async def test_mongo_which_has_no_service_files():
-    found = inspect_folder((await jars(Lock.read(LOCKS / "mongo_connect.lock")))[0].parent)
-    assert [(c.class_name, c.type, c.version, c.path) for c in found.classes] == [
+    actual_inspect_folder = inspect_folder((await jars(Lock.read(LOCKS / "mongo_connect.lock")))[0].parent)
+    assert [(c.class_name, c.type, c.version, c.path) for c in actual_inspect_folder.classes] == [
         ("com.mongodb.kafka.connect.MongoSinkConnector", "sink", "2.0.1", "mongo-kafka-connect-2.0.1.jar"),
         ("com.mongodb.kafka.connect.MongoSourceConnector", "source", "2.0.1", "mongo-kafka-connect-2.0.1.jar"),
     ]
 
 
 async def test_debezium_as_it_is_published():
-    found = inspect((await jars(Lock.read(LOCKS / "debezium_postgres.lock")))[0])
-    assert (found.kind, found.name, found.version) == (
+    result = inspect((await jars(Lock.read(LOCKS / "debezium_postgres.lock")))[0])
+    assert (result.kind, result.name, result.version) == (
         PluginKind.TAR_GZ, "debezium-connector-postgres", "3.7.0.Final",
     )  # fmt: skip
-    connectors = [c.class_name for c in found.classes if c.type in ("source", "sink")]
+    connectors = [c.class_name for c in result.classes if c.type in ("source", "sink")]
     assert connectors == ["io.debezium.connector.postgresql.PostgresConnector"]
-    assert {c.version for c in found.classes} == {"3.7.0.Final"}
-    assert found.problems == ()
-    assert len(found.classes) > 20
+    assert {c.version for c in result.classes} == {"3.7.0.Final"}
+    assert result.problems == ()
+    assert len(result.classes) > 20
 
 
 async def test_connects_own_jars_have_what_its_rest_api_lists():
-    found = inspect_folder((await jars(Lock.read(Path(jvm.__file__).with_name("connect_runtime.lock"))))[0].parent)
-    assert found.problems == ()
+    actual_inspect_folder = inspect_folder(
+        (await jars(Lock.read(Path(jvm.__file__).with_name("connect_runtime.lock"))))[0].parent
+    )
+    assert actual_inspect_folder.problems == ()
     room = "org.apache.kafka.connect."
-    named = {kind: {c.class_name.removeprefix(room) for c in found.classes if c.type == kind} for kind in KINDS}
+    named = {
+        kind: {c.class_name.removeprefix(room) for c in actual_inspect_folder.classes if c.type == kind}
+        for kind in KINDS
+    }
     numbers = {f"converters.{kind}Converter" for kind in ("Boolean", "Double", "Float", "Integer", "Long", "Short")}
     converters = {"converters.ByteArrayConverter", "json.JsonConverter", "storage.StringConverter", *numbers}
     both = ("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField", "ReplaceField",

@@ -38,15 +38,15 @@ def place(request, tmp_path) -> tuple[str, Any]:
 
 @pytest.fixture
 async def storage(place: tuple[str, Any], name: str) -> AsyncIterator[PluginStorage]:
-    kind, given = place
+    kind, value = place
     if kind == "s3":
-        yield S3Storage.of(f"s3://{BUCKET}/some/{name}", "mine", endpoint=given.endpoint)
+        yield S3Storage.of(f"s3://{BUCKET}/some/{name}", "mine", endpoint=value.endpoint)
     elif kind == "folder":
-        made = FolderStorage(given)
-        made.prepare()
-        yield made
+        folder_storage = FolderStorage(value)
+        folder_storage.prepare()
+        yield folder_storage
     else:
-        async with open_database(given) as database:
+        async with open_database(value) as database:
             yield DatabaseStorage(database)
 
 
@@ -64,9 +64,9 @@ async def test_what_is_stored_is_read_from_any_place(storage: PluginStorage) -> 
     await storage.put("other", io.BytesIO(b"x"))
     for offset in (0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 999, len(DATA)):
         assert await read(storage, "one", offset) == DATA[offset:], offset
-    found = await storage.stored()
-    assert set(found) == {"one", "other"}
-    assert all(began < time <= datetime.now(UTC) + timedelta(seconds=2) for time in found.values())
+    answer = await storage.stored()
+    assert set(answer) == {"one", "other"}
+    assert all(began < time <= datetime.now(UTC) + timedelta(seconds=2) for time in answer.values())
 
 
 async def test_what_is_deleted_is_gone_and_may_be_deleted_again(storage: PluginStorage) -> None:

@@ -57,8 +57,8 @@ class Replica:
 
 async def test_another_goes_on_with_what_one_began(postgresql: Callable[[], str], tmp_path: Path) -> None:
     url, key = postgresql(), tmp_path / "key"
-    async with open_store(url, key_file=key) as one, open_store(url, key_file=key) as other:
-        first, second = Replica(one), Replica(other)
+    async with open_store(url, key_file=key) as store, open_store(url, key_file=key) as other:
+        first, second = Replica(store), Replica(other)
         first.outcome = Waiting("not yet", 0.05)
         async with second_later(first, second):
             async with other.write() as tx:  # asked of the one that does not lead
@@ -71,7 +71,7 @@ async def test_another_goes_on_with_what_one_began(postgresql: Callable[[], str]
             await eventually(lambda: other.snapshot.operations[name].has_ended)
             assert other.snapshot.operations[name].state is OperationState.SUCCEEDED
         with pytest.raises(LeaseLost):
-            async with FencedStore(one, first.lease).write():
+            async with FencedStore(store, first.lease).write():
                 pass
 
 

@@ -42,8 +42,8 @@ class Roamer:
     async def run(self) -> None:
         """Until cancelled."""
         while True:
-            async with channel(f"127.0.0.1:{next(self._replicas).port}") as made:
-                self.agent = Agent(Clients(made), self.node)
+            async with channel(f"127.0.0.1:{next(self._replicas).port}") as new_channel:
+                self.agent = Agent(Clients(new_channel), self.node)
                 with contextlib.suppress(KeelmanError, AssertionError):
                     async with self.agent as agent:
                         while not agent.task.done():
@@ -84,8 +84,8 @@ class Plane:
 
     def moved(self) -> list[tuple[str, int]]:
         """What two nodes were told to run in one generation."""
-        told = [one for roamer in self.roamers for one in roamer.told]
-        return sorted({one for one in told if told.count(one) > 1})
+        told = [item for roamer in self.roamers for item in roamer.told]
+        return sorted({item for item in told if told.count(item) > 1})
 
     async def has_led(self, state: StateProcess) -> bool:
         """Whether it is the leader now."""
@@ -96,32 +96,32 @@ class Plane:
 
 @contextlib.asynccontextmanager
 async def plane(folder: Path, *nodes: str, count: int = 2) -> AsyncIterator[Plane]:
-    made = Plane(folder, count)
+    new_plane = Plane(folder, count)
     tasks: list[asyncio.Task[None]] = []
     try:
-        for replica in made.replicas:
+        for replica in new_plane.replicas:
             await replica.start()
-        await eventually(lambda: made.has_led(made.replicas[0]), what="the first leads")
+        await eventually(lambda: new_plane.has_led(new_plane.replicas[0]), what="the first leads")
         for number, node in enumerate(nodes):
-            turned = made.replicas[number % count :] + made.replicas[: number % count]
-            made.roamers.append(Roamer(node, *turned))
-            tasks.append(asyncio.ensure_future(made.roamers[-1].run()))
-        yield made
+            turned = new_plane.replicas[number % count :] + new_plane.replicas[: number % count]
+            new_plane.roamers.append(Roamer(node, *turned))
+            tasks.append(asyncio.ensure_future(new_plane.roamers[-1].run()))
+        yield new_plane
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for replica in made.replicas:
+        for replica in new_plane.replicas:
             if replica.child is not None and replica.child.returncode is None:
                 replica.child.send_signal(signal.SIGCONT)
                 await replica.end(signal.SIGKILL)
-        made.server.close()
+        new_plane.server.close()
 
 
 @contextlib.asynccontextmanager
 async def asked(replica: StateProcess) -> AsyncIterator[Clients]:
-    async with channel(f"127.0.0.1:{replica.port}") as made:
-        yield Clients(made)
+    async with channel(f"127.0.0.1:{replica.port}") as new_channel:
+        yield Clients(new_channel)
 
 
 async def states(replica: StateProcess) -> dict[str, int]:
@@ -150,43 +150,43 @@ async def runs(replica: StateProcess, name: str, count: int) -> bool:
         return cluster.status.ready_workers == count and cluster.status.observed_generation == cluster.generation
 
 
-async def run_demo(made: Plane, asked_one: StateProcess) -> None:
+async def run_demo(new_plane: Plane, asked_one: StateProcess) -> None:
     """Once all nodes are online, one state service is asked to run two workers, and each knows that they run."""
-    nodes = [roamer.node for roamer in made.roamers]
-    for replica in made.replicas:
+    nodes = [roamer.node for roamer in new_plane.roamers]
+    for replica in new_plane.replicas:
         await eventually(lambda r=replica: all_online(r, *nodes), seconds=PATIENCE, what="all nodes are online")
     async with asked(asked_one) as clients:
         await clients.create_external("ext", "127.0.0.1:1")
     await run_workers(asked_one, "demo", 2)
-    for replica in made.replicas:
+    for replica in new_plane.replicas:
         await eventually(lambda r=replica: runs(r, "demo", 2), seconds=PATIENCE, what="all know that it runs")
 
 
-def false_alarms(made: Plane) -> int:
-    return sum(r.output.count("node_offline") for r in made.replicas)
+def false_alarms(new_plane: Plane) -> int:
+    return sum(r.output.count("node_offline") for r in new_plane.replicas)
 
 
 async def test_any_serves_and_one_plans(tmp_path: Path) -> None:
-    async with plane(tmp_path, "n1", "n2") as made:
-        leader, other = made.replicas
-        await run_demo(made, other)
+    async with plane(tmp_path, "n1", "n2") as new_plane:
+        leader, other = new_plane.replicas
+        await run_demo(new_plane, other)
         # The nodes are of different state services: the leader hears of n2 by the other one alone.
         loop = asyncio.get_running_loop()
         until = loop.time() + MORE * TIMEOUT
         await eventually(lambda: loop.time() > until, seconds=PATIENCE)
         assert await all_online(leader, "n1", "n2")
-        assert (false_alarms(made), "planned" in other.output) == (0, False)
-        assert made.moved() == []
+        assert (false_alarms(new_plane), "planned" in other.output) == (0, False)
+        assert new_plane.moved() == []
 
 
 async def test_the_key_is_not_changed_while_a_state_service_runs(tmp_path: Path) -> None:
-    async with plane(tmp_path, count=1) as made:
+    async with plane(tmp_path, count=1) as new_plane:
         key = (tmp_path / "key").read_bytes()
         with pytest.raises(FailedPrecondition, match="a state service uses this database: stop all of them"):
-            await rekey_file(made.url, tmp_path / "key")
+            await rekey_file(new_plane.url, tmp_path / "key")
         assert (tmp_path / "key").read_bytes() == key
-        assert await made.replicas[0].end() == 0
-        await eventually(lambda: rekeyed_now(made.url, tmp_path / "key"), what="nobody uses it")
+        assert await new_plane.replicas[0].end() == 0
+        await eventually(lambda: rekeyed_now(new_plane.url, tmp_path / "key"), what="nobody uses it")
         assert (tmp_path / "key").read_bytes() != key
 
 
@@ -199,52 +199,52 @@ async def rekeyed_now(url: str, key: Path) -> bool:
 
 
 async def test_another_leads_when_the_leader_is_killed(tmp_path: Path) -> None:
-    async with plane(tmp_path, "n1", "n2", "n3") as made:
-        leader, other = made.replicas
-        await run_demo(made, leader)
+    async with plane(tmp_path, "n1", "n2", "n3") as new_plane:
+        leader, other = new_plane.replicas
+        await run_demo(new_plane, leader)
         await leader.end(signal.SIGKILL)
         await run_workers(other, "late", 1)  # acknowledged while nobody leads
-        await eventually(lambda: made.has_led(other), seconds=PATIENCE, what="the other one leads")
+        await eventually(lambda: new_plane.has_led(other), seconds=PATIENCE, what="the other one leads")
         await eventually(lambda: runs(other, "late", 1), seconds=PATIENCE)
         assert await all_online(other, "n1", "n2", "n3")
-        assert false_alarms(made) == 0
+        assert false_alarms(new_plane) == 0
         await leader.start()
         await eventually(lambda: all_online(leader, "n1", "n2", "n3"), seconds=PATIENCE)
-        assert made.moved() == []
+        assert new_plane.moved() == []
 
 
 async def test_a_frozen_leader_that_comes_back_does_no_harm(tmp_path: Path) -> None:
-    async with plane(tmp_path, "n1", "n2") as made:
-        leader, other = made.replicas
-        await run_demo(made, leader)
+    async with plane(tmp_path, "n1", "n2") as new_plane:
+        leader, other = new_plane.replicas
+        await run_demo(new_plane, leader)
         leader.child.send_signal(signal.SIGSTOP)
-        await eventually(lambda: made.has_led(other), seconds=PATIENCE, what="the other one leads")
+        await eventually(lambda: new_plane.has_led(other), seconds=PATIENCE, what="the other one leads")
         await run_workers(other, "late", 1)
         await eventually(lambda: runs(other, "late", 1), seconds=PATIENCE)
         leader.child.send_signal(signal.SIGCONT)
         await eventually(lambda: "leads_no_more" in leader.output, seconds=PATIENCE, what="it knows that it is late")
-        for replica in made.replicas:
+        for replica in new_plane.replicas:
             await eventually(lambda r=replica: runs(r, "late", 1), seconds=PATIENCE)
             await eventually(lambda r=replica: all_online(r, "n1", "n2"), seconds=PATIENCE)
         assert "node_offline" not in leader.output
-        assert made.moved() == []
+        assert new_plane.moved() == []
 
 
 async def test_the_database_may_be_gone_for_a_while(tmp_path: Path) -> None:
-    async with plane(tmp_path, "n1", "n2") as made:
-        leader, other = made.replicas
-        await run_demo(made, other)
-        made.server.kill()
+    async with plane(tmp_path, "n1", "n2") as new_plane:
+        leader, other = new_plane.replicas
+        await run_demo(new_plane, other)
+        new_plane.server.kill()
         loop = asyncio.get_running_loop()
         until = loop.time() + MORE * LEASE
         await eventually(lambda: loop.time() > until, seconds=PATIENCE)
-        assert [r.child.returncode for r in made.replicas] == [None, None], "they wait for it"
-        assert [await is_serving(f"127.0.0.1:{r.port}") for r in made.replicas] == [False, False]
-        made.server.start()
+        assert [r.child.returncode for r in new_plane.replicas] == [None, None], "they wait for it"
+        assert [await is_serving(f"127.0.0.1:{r.port}") for r in new_plane.replicas] == [False, False]
+        new_plane.server.start()
         await eventually(lambda: runs(leader, "demo", 2), seconds=PATIENCE)
         await run_workers(leader, "late", 1)
-        for replica in made.replicas:
+        for replica in new_plane.replicas:
             await eventually(lambda r=replica: runs(r, "late", 1), seconds=PATIENCE)
             await eventually(lambda r=replica: all_online(r, "n1", "n2"), seconds=PATIENCE)
             await eventually(lambda r=replica: is_serving(f"127.0.0.1:{r.port}"), seconds=PATIENCE)
-        assert (false_alarms(made), made.moved()) == (0, [])
+        assert (false_alarms(new_plane), new_plane.moved()) == (0, [])

@@ -68,8 +68,8 @@ class Load:
 @contextlib.asynccontextmanager
 async def connected(state: StateProcess, load: Load) -> AsyncIterator[Clients]:
     """Clients of a state service, and a node of it whose workers are loaded."""
-    async with channel(f"127.0.0.1:{state.port}") as made:
-        clients = Clients(made)
+    async with channel(f"127.0.0.1:{state.port}") as new_channel:
+        clients = Clients(new_channel)
         async with Agent(clients, "n1") as agent:
             load.agents = [agent]
             yield clients
@@ -90,14 +90,16 @@ async def scaled(clients: Clients, *goals: str) -> None:
     """Waits until just these steps, the newest first, have succeeded."""
 
     async def are_done() -> bool:
-        found = await steps(clients)
-        return len(found) >= len(goals) and all(one.state == OPERATION_STATE_SUCCEEDED for one in found)
+        actual_steps = await steps(clients)
+        return len(actual_steps) >= len(goals) and all(
+            actual_step.state == OPERATION_STATE_SUCCEEDED for actual_step in actual_steps
+        )
 
     try:
         await eventually(are_done, seconds=90, what=f"it is scaled to {goals[0]}")
     except AssertionError as late:
         raise AssertionError(await steps(clients), await clients.worker_cluster(CLUSTER)) from late
-    assert [one.target.goal for one in await steps(clients)] == list(goals)
+    assert [step.target.goal for step in await steps(clients)] == list(goals)
 
 
 def test_each_point_has_a_case() -> None:
@@ -122,8 +124,8 @@ async def test_a_step_goes_on_after_a_kill_behind_its_write(bootstrap: str, tmp_
             await state.start()
             async with connected(state, load) as clients:
                 await scaled(clients, "2 workers")
-                found = await clients.worker_cluster(CLUSTER)
-                assert (found.status.ready_workers, found.status.scaling.former_workers) == (2, 1)
+                worker_cluster = await clients.worker_cluster(CLUSTER)
+                assert (worker_cluster.status.ready_workers, worker_cluster.status.scaling.former_workers) == (2, 1)
     finally:
         await state.end(signal.SIGKILL)
 

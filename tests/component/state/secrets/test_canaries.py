@@ -67,16 +67,16 @@ ELSEWHERE = (
 async def system(home: Path, database: str) -> AsyncIterator[Keelman]:
     """A whole system that logs all it can, with the events on an external broker cluster; `database` is the URL of
     another one than its own file, if not empty."""
-    made = Keelman(home)
+    keelman = Keelman(home)
     loud = ["--set", "state.events_broker_cluster=far"]
     if database:
         loud += ["--set", f"state.database={database}", "--set", f"state.key_file={home / 'secrets.key'}"]
     loud += [w for s in ("state", "gateway", "agent") for w in ("--set", f"{s}.log_level=debug")]
     try:
-        await made.ok("up", "--detach", "--free-ports", "--no-broker", *loud)
-        yield made
+        await keelman.ok("up", "--detach", "--free-ports", "--no-broker", *loud)
+        yield keelman
     finally:
-        await made.cleaned()
+        await keelman.cleaned()
 
 
 @contextlib.asynccontextmanager
@@ -104,8 +104,10 @@ async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[st
 
     managed = broker_cluster_pb2.ManagedBrokers(nodes=[await eventually(node)], properties=BROKER)
     spec = broker_cluster_pb2.BrokerClusterSpec(managed=managed)
-    made = await clients.brokers.CreateBrokerCluster(brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec))
-    said.append(str(made))
+    cluster = await clients.brokers.CreateBrokerCluster(
+        brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec)
+    )
+    said.append(str(cluster))
 
     async def running() -> str:
         status = (await clients.broker_cluster("default")).status
@@ -117,13 +119,13 @@ async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[st
     request = brokers_pb.CreateBrokerClusterRequest(name="far", spec=spec, request_id="far")
     said.append(str(await clients.brokers.CreateBrokerCluster(request)))
     said.append(str(await clients.brokers.CreateBrokerCluster(request)))
-    wanted = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="far", count=1, properties=WORKER | PLAIN)
-    wanted.extra.update({"node": {"user": "me", "password": "canary-extra"}})
-    create = workers_pb.CreateWorkerClusterRequest(name="demo", spec=wanted)
+    expected_spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="far", count=1, properties=WORKER | PLAIN)
+    expected_spec.extra.update({"node": {"user": "me", "password": "canary-extra"}})
+    create = workers_pb.CreateWorkerClusterRequest(name="demo", spec=expected_spec)
     said.append(str(await clients.clusters.CreateWorkerCluster(create)))
-    kept = document_pb2.Document(kind="acme.node", key="n1", secrets={"ssh": "canary-document"})
-    kept.content.update({"token": "canary-document"})
-    said.append(str(await clients.documents.PutDocument(documents_pb.PutDocumentRequest(document=kept))))
+    document = document_pb2.Document(kind="acme.node", key="n1", secrets={"ssh": "canary-document"})
+    document.content.update({"token": "canary-document"})
+    said.append(str(await clients.documents.PutDocument(documents_pb.PutDocumentRequest(document=document))))
     said.append(await keelman.ok("start", "wc", "demo", "--wait"))
     keys = {
         "connector.class": f"{FILE}SourceConnector", "file": str(secrets.with_name("lines")), "topic": "lines",
@@ -147,7 +149,7 @@ async def exercise(keelman: Keelman, clients: Clients, said: list[str]) -> None:
         "listeners=http://u:canary-refused@h",
     )
     create = ("create", "wc", "bad", "--broker-cluster", "far")
-    refused = await keelman.run(*create, *(word for one in bad for word in ("--set", one)))
+    refused = await keelman.run(*create, *(word for item in bad for word in ("--set", item)))
     assert refused.code == 2, refused
     again = await keelman.run(*create, "--set", "ssl.key.password=[hidden]")
     assert "spec.properties.ssl.key.password" in again.err
@@ -184,11 +186,11 @@ async def topics(bootstrap: str) -> dict[str, bytes]:
     properties = {"bootstrap.servers": bootstrap}
     async with low_level_client(properties, client_id="canaries", timeout_ms=10_000) as client:
         names = sorted((await client.fetch_all_metadata()).topics())
-    found = {}
+    actual_topics = {}
     for name in names:
         rows = await read_topic(properties, name, client_id="canaries", seconds=60)
-        found[name] = b"\n".join((row.value or b"") + row.key for row in rows)
-    return found
+        actual_topics[name] = b"\n".join((row.value or b"") + row.key for row in rows)
+    return actual_topics
 
 
 def canaries_in(data: bytes) -> set[str]:
@@ -205,14 +207,14 @@ def of(values: Mapping[str, str]) -> set[str]:
 
 def in_files(root: Path) -> dict[str, set[str]]:
     """Where canaries stand in files below a folder, each readable by its owner alone and in a folder that is too."""
-    found = {}
+    answer = {}
     for file in root.rglob("*"):
         if file.is_file() and not file.is_symlink() and (names := canaries_in(file.read_bytes())):
-            found[str(file.relative_to(root))] = names
+            answer[str(file.relative_to(root))] = names
             assert file.stat().st_mode & 0o077 == 0, f"{file} is open to others"
             closed = [p for p in file.parents if p.is_relative_to(root) and p.stat().st_mode & 0o077 == 0]
             assert closed, f"no folder of {file} is closed to others"
-    return found
+    return answer
 
 
 def in_tables(url: str) -> dict[str, bytes]:
@@ -265,8 +267,8 @@ def server(request: pytest.FixtureRequest) -> Iterator[PostgresqlServer | None]:
         return
     if not BINARIES:
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
-    with running_postgresql({"log_statement": "all"}) as made:
-        yield made
+    with running_postgresql({"log_statement": "all"}) as new_running_postgresql:
+        yield new_running_postgresql
 
 
 @pytest.mark.slow
@@ -279,10 +281,10 @@ async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(
     secrets.with_name("lines").write_text("one\ntwo\n")
     async with (
         system(home.root, database) as keelman,
-        channel(keelman.system["gateway"]) as made,
-        watched(made) as seen,
+        channel(keelman.system["gateway"]) as new_channel,
+        watched(new_channel) as seen,
     ):
-        clients = Clients(made)
+        clients = Clients(new_channel)
         bootstrap = await plant(keelman, clients, secrets, said)
         async with httpx.AsyncClient(base_url=f"{keelman.system['http']}/clusters/demo") as rest:
             loud = await rest.put("/admin/loggers/root", json={"level": "DEBUG"})
@@ -302,7 +304,7 @@ async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(
             "keelman.reports.worker.v1",
         } <= held.keys()
         assert server is None or in_server(server, database) == {}
-        found, (spark,) = in_files(home.root), [one.name for one in home.workloads.glob("spark-*")]
+        answer, (spark,) = in_files(home.root), [path.name for path in home.workloads.glob("spark-*")]
     said.append(await failed_start(tmp_path / "failed"))
     assert {topic: names for topic, data in held.items() if (names := canaries_in(data))} == {}
     assert canaries_in("\n".join(said).encode()) == set()
@@ -316,6 +318,6 @@ async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(
         "workloads/broker-default-0/settings.toml": of(BROKER),
         "workloads/broker-default-0/data/server.properties": of(BROKER),
     }
-    assert {file: names for file, held in found.items() if (names := held - needed.get(file, set()))} == {}
-    assert found[f"workloads/{spark}/reports.properties"] == of(FAR), "what is there is found"
-    assert found["workloads/worker-demo-0/worker.properties"] >= worker
+    assert {file: names for file, held in answer.items() if (names := held - needed.get(file, set()))} == {}
+    assert answer[f"workloads/{spark}/reports.properties"] == of(FAR), "what is there is found"
+    assert answer["workloads/worker-demo-0/worker.properties"] >= worker

@@ -48,26 +48,26 @@ async def delete(clients: Clients, name: str) -> None:
 
 
 def provider(java_class: str = SecretsProvider.java_class, names: str = "") -> dict[str, str]:
-    made = {"config.providers": "s", "config.providers.s.class": java_class}
-    return made | ({"config.providers.s.param.names": names} if names else {})
+    fields = {"config.providers": "s", "config.providers.s.class": java_class}
+    return fields | ({"config.providers.s.param.names": names} if names else {})
 
 
 async def test_one_from_its_creation_to_its_end(clients: Clients) -> None:
-    made = await create(clients, "prod/db", description="of orders", labels={"a": "b"}, request_id="r")
-    assert await create(clients, "prod/db", description="of orders", labels={"a": "b"}, request_id="r") == made
-    assert (made.name, list(made.keys), made.description, dict(made.labels)) == (
+    fields = await create(clients, "prod/db", description="of orders", labels={"a": "b"}, request_id="r")
+    assert await create(clients, "prod/db", description="of orders", labels={"a": "b"}, request_id="r") == fields
+    assert (fields.name, list(fields.keys), fields.description, dict(fields.labels)) == (
         "prod/db", ["password", "user"], "of orders", {"a": "b"},
     )  # fmt: skip
     with pytest.raises(AlreadyExists, match="a secret named 'prod/db' exists already"):
         await create(clients, "prod/db")
-    changed = await update(clients, "prod/db", "values", values={"token": "x"}, etag=made.etag)
+    changed = await update(clients, "prod/db", "values", values={"token": "x"}, etag=fields.etag)
     assert (list(changed.keys), changed.description) == (["token"], "of orders")
     assert await update(clients, "prod/db", "values", values={"token": "x"}) == changed, "nothing is new"
     with pytest.raises(Conflict, match="etag"):
-        await update(clients, "prod/db", "labels", etag=made.etag)
+        await update(clients, "prod/db", "labels", etag=fields.etag)
     await create(clients, "other", labels={"a": "c"})
     request = pb.ListSecretsRequest(labels={"a": "b"})
-    assert [one.name for one in (await clients.secrets.ListSecrets(request)).secrets] == ["prod/db"]
+    assert [secret.name for secret in (await clients.secrets.ListSecrets(request)).secrets] == ["prod/db"]
     await delete(clients, "prod/db")
     with pytest.raises(NotFound, match="no secret is named 'prod/db': those there are: other"):
         await get(clients, "prod/db")
@@ -114,11 +114,11 @@ async def test_workers_are_given_what_they_may_read_and_nobody_else_anything(tmp
                 await clients.start_workers(name)
 
             def given() -> dict[str, list[str]]:
-                return {one.workload: list(one.names) for one in agent.secrets[-1].workers}
+                return {worker.workload: list(worker.names) for worker in agent.secrets[-1].workers}
 
             await eventually(lambda: given() == {"worker/all/0": ["*"], "worker/some/0": ["prod/*"]})
             await eventually(lambda: "worker/none/0" in agent.workloads)
-            values = {one.name: dict(one.values) for one in agent.secrets[-1].secrets}
+            values = {secret.name: dict(secret.values) for secret in agent.secrets[-1].secrets}
             assert values == {"db": {"user": "me", "password": CANARY}, "prod/one": {"k": f"{CANARY}-one"}}
 
             generation = agent.workloads["worker/all/0"].generation
@@ -127,7 +127,7 @@ async def test_workers_are_given_what_they_may_read_and_nobody_else_anything(tmp
                 lambda: {"password": f"{CANARY}-new"} in [dict(o.values) for o in agent.secrets[-1].secrets]
             )
             await delete(clients, "prod/one")
-            await eventually(lambda: [one.name for one in agent.secrets[-1].secrets] == ["db"])
+            await eventually(lambda: [secret.name for secret in agent.secrets[-1].secrets] == ["db"])
             assert agent.workloads["worker/all/0"].generation == generation, "no worker restarts for it"
             told = str(list(agent.workloads.values())) + str(await clients.workloads())
             told += str(await get(clients, "db")) + str(await clients.worker_cluster("all"))

@@ -45,10 +45,10 @@ async def create(store: Store, name: str) -> None:
 
 async def sealed(store: Store) -> list[str]:
     async with store.database.engine.connect() as connection:
-        found = await connection.execute(
+        result = await connection.execute(
             sa.text("SELECT payload FROM resource WHERE noun = 'broker_cluster' ORDER BY name")
         )
-        return [str(spec) for (spec,) in found.all()]
+        return [str(spec) for (spec,) in result.all()]
 
 
 async def test_each_state_service_takes_the_new_key_and_has_it_in_its_own_file(url: str, key: Path) -> None:
@@ -57,23 +57,23 @@ async def test_each_state_service_takes_the_new_key_and_has_it_in_its_own_file(u
     copy = key.with_name("copy.key")
     shutil.copy(key, copy)
     old = read_keys(key)[0]
-    async with open_store(url, key_file=key) as one, open_store(url, key_file=copy) as two:
-        changes = [KeyChange(one.database, key), KeyChange(two.database, copy)]
-        await create(one, "a")
+    async with open_store(url, key_file=key) as store, open_store(url, key_file=copy) as two:
+        changes = [KeyChange(store.database, key), KeyChange(two.database, copy)]
+        await create(store, "a")
         for change in changes:
             await change.look()
-        before = await sealed(one)
+        before = await sealed(store)
         replace_keys(key, [NEW, old])
         await changes[0].look()
-        assert await sealed(one) != before
+        assert await sealed(store) != before
         await create(two, "b")  # before it has looked
-        await one.catch_up()
+        await store.catch_up()
         assert (read_keys(key), read_keys(copy)) == ((NEW, old), (old,))
         await changes[1].look()
         assert read_keys(copy) == (NEW,)
         await changes[0].look()
         assert read_keys(key) == (NEW, old), "whoever has put it there takes the former one away"
-        assert one.snapshot.broker_cluster("b").spec == two.snapshot.broker_cluster("a").spec == SPEC
+        assert store.snapshot.broker_cluster("b").spec == two.snapshot.broker_cluster("a").spec == SPEC
     replace_keys(key, [old])
     async with open_store(url, key_file=key) as late:  # of a host that was down meanwhile
         assert late.snapshot.broker_cluster("b").spec == SPEC

@@ -60,10 +60,10 @@ async def test_secrets_are_sealed_hidden_and_handed_to_agents(tmp_path: Path) ->
     async with state_in_loop(tmp_path) as (clients, _), Agent(clients, "n1") as agent:
         await clients.create_managed("default", "n1")
         await eventually(lambda: "broker/default/0" in agent.workloads)
-        made = await create(clients, request_id="one")
-        assert dict(made.spec.properties) == HIDDEN
-        assert made.spec.extra["node"]["password"] == "[hidden]"
-        assert (await create(clients, request_id="one")) == made
+        result = await create(clients, request_id="one")
+        assert dict(result.spec.properties) == HIDDEN
+        assert result.spec.extra["node"]["password"] == "[hidden]"
+        assert (await create(clients, request_id="one")) == result
         await clients.start_workers("demo")
         real = (await eventually(lambda: agent.workloads.get("worker/demo/0"))).spec.worker.properties
         assert {key: real[key] for key in PROPERTIES} == PROPERTIES
@@ -94,9 +94,9 @@ async def test_secrets_are_sealed_hidden_and_handed_to_agents(tmp_path: Path) ->
 
     async with state_in_loop(tmp_path) as (clients, _), Agent(clients, "n1") as agent:
         real = (await eventually(lambda: agent.workloads.get("worker/demo/0"))).spec.worker.properties
-        wanted = PROPERTIES | {"producer.ssl.key.password": f"{CANARY}-other"}
+        expected = PROPERTIES | {"producer.ssl.key.password": f"{CANARY}-other"}
         assert {key: real[key] for key in PROPERTIES if key != "producer.ssl.key.password"} == {
-            key: wanted[key] for key in PROPERTIES if key != "producer.ssl.key.password"
+            key: expected[key] for key in PROPERTIES if key != "producer.ssl.key.password"
         }
         assert (await clients.worker_cluster("demo")).spec.extra["node"]["user"] == "me"
 
@@ -108,12 +108,17 @@ async def test_a_broker_clusters_secrets_stay_when_it_is_shown_and_sent_back(tmp
         )
         spec = broker_cluster_pb2.BrokerClusterSpec(external=external)
         request = brokers_pb.CreateBrokerClusterRequest(name="far", spec=spec)
-        made = (await clients.brokers.CreateBrokerCluster(request)).broker_cluster
-        assert dict(made.spec.external.client_properties) == {"sasl.jaas.config": "[hidden]", "client.id": "me"}
-        made.spec.external.client_properties["client.id"] = "you"
-        await clients.brokers.UpdateBrokerCluster(brokers_pb.UpdateBrokerClusterRequest(name="far", spec=made.spec))
-        made.spec.external.client_properties["ssl.key.password"] = "[hidden]"
-        request = brokers_pb.UpdateBrokerClusterRequest(name="far", spec=made.spec)
+        broker_cluster = (await clients.brokers.CreateBrokerCluster(request)).broker_cluster
+        assert dict(broker_cluster.spec.external.client_properties) == {
+            "sasl.jaas.config": "[hidden]",
+            "client.id": "me",
+        }
+        broker_cluster.spec.external.client_properties["client.id"] = "you"
+        await clients.brokers.UpdateBrokerCluster(
+            brokers_pb.UpdateBrokerClusterRequest(name="far", spec=broker_cluster.spec)
+        )
+        broker_cluster.spec.external.client_properties["ssl.key.password"] = "[hidden]"
+        request = brokers_pb.UpdateBrokerClusterRequest(name="far", spec=broker_cluster.spec)
         named = r"spec\.external\.client_properties\.ssl\.key\.password"
         with pytest.raises(InvalidArgument, match=named), translated():
             await clients.brokers.UpdateBrokerCluster(request)

@@ -22,8 +22,8 @@ pytestmark = pytest.mark.component
 
 @pytest.fixture
 async def clients(tmp_path):
-    async with state_in_loop(tmp_path) as (made, _):
-        yield made
+    async with state_in_loop(tmp_path) as (state, _):
+        yield state
 
 
 async def test_a_newer_session_ends_the_older(clients: Clients) -> None:

@@ -37,8 +37,8 @@ CHANGES = {
 
 @contextlib.asynccontextmanager
 async def topics_of(state: StateProcess):
-    async with channel(f"127.0.0.1:{state.port}") as made:
-        yield Topics(Clients(made), "ext")
+    async with channel(f"127.0.0.1:{state.port}") as new_channel:
+        yield Topics(Clients(new_channel), "ext")
 
 
 async def test_an_operation_goes_on_after_a_kill(tmp_path, bootstrap: str, name: str):
@@ -80,7 +80,7 @@ async def test_an_operation_goes_on_after_a_kill(tmp_path, bootstrap: str, name:
 
 def operation_on(spec: TopicSpec, begun: datetime, **facts) -> Operation:
     """An operation whose topic is to be created, which the brokers did not have."""
-    steps = [Step(one) for one in STEPS[TopicGoal.PRESENT]]
+    steps = [Step(item) for item in STEPS[TopicGoal.PRESENT]]
     steps[1] = dataclasses.replace(steps[1], state=StepState.RUNNING, start_time=begun)
     return Operation(
         "op", "uid", begun, begun, OperationKind.APPLY_TOPIC, Target("topic", "t", 1, "PRESENT"), tuple(steps),

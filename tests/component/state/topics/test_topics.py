@@ -36,8 +36,8 @@ async def seen(topics: Topics, name: str, state: int) -> topic_pb2.Topic:
 
 
 async def test_a_topic_is_created_grown_configured_and_deleted(topics: Topics, bootstrap: str, name: str):
-    made = await topics.create(name, topic=f"{name}.Data", partitions=2, config={"retention.ms": "60000"})
-    assert (made.status.state, made.generation) == (topic_pb2.TOPIC_STATE_ABSENT, 1)
+    result = await topics.create(name, topic=f"{name}.Data", partitions=2, config={"retention.ms": "60000"})
+    assert (result.status.state, result.generation) == (topic_pb2.TOPIC_STATE_ABSENT, 1)
 
     operation = await topics.apply(name)
     assert operation.state == SUCCEEDED, operation
@@ -70,8 +70,8 @@ async def test_a_topic_is_created_grown_configured_and_deleted(topics: Topics, b
     operation = await topics.apply(name, ABSENT)
     assert (operation.state, list(states(operation).values())) == (SUCCEEDED, ["DONE", "DONE", "DONE"])
     assert (await topics.get(name)).status.state == topic_pb2.TOPIC_STATE_ABSENT
-    async with TopicBrokers.open({"bootstrap.servers": bootstrap}) as asked:
-        assert not (await asked.describe([f"{name}.Data"])).topics
+    async with TopicBrokers.open({"bootstrap.servers": bootstrap}) as opened:
+        assert not (await opened.describe([f"{name}.Data"])).topics
     await topics.delete(name)
     with translated(), pytest.raises(NotFound):
         await topics.get(name)
@@ -91,8 +91,8 @@ async def test_a_topic_that_is_there_is_taken_over_as_it_is_or_not_at_all(topics
     assert (topic.status.state, topic.status.message) == (topic_pb2.TOPIC_STATE_FAILED, operation.error.message)
     operation = await topics.apply(name, ABSENT)
     assert operation.state == SUCCEEDED
-    async with TopicBrokers.open(properties) as asked:
-        assert (await asked.describe([name])).topics, "it was not the resource's to delete"
+    async with TopicBrokers.open(properties) as opened:
+        assert (await opened.describe([name])).topics, "it was not the resource's to delete"
 
     await topics.update(name, partitions=3, config={"retention.ms": "60000"})
     operation = await topics.apply(name)
@@ -138,10 +138,10 @@ async def test_brokers_refuse_and_cannot_be_asked(topics: Topics, name: str):
 async def test_the_keys_that_are_checked_are_those_of_the_brokers(bootstrap: str, name: str):
     properties = {"bootstrap.servers": bootstrap}
     await create_topic(properties, name, partitions=1)
-    async with TopicBrokers.open(properties) as asked:
-        found = await eventually(lambda: asked.configs([name]))
-    assert found[name].keys() == TOPIC_CONFIGS.keys()
-    assert {key: v.value for key, v in found[name].items() if value_problem(key, v.value)} == {}
+    async with TopicBrokers.open(properties) as opened:
+        result = await eventually(lambda: opened.configs([name]))
+    assert result[name].keys() == TOPIC_CONFIGS.keys()
+    assert {key: v.value for key, v in result[name].items() if value_problem(key, v.value)} == {}
     await delete_topics(properties, [name])
 
 
@@ -154,7 +154,7 @@ async def test_three_brokers_agree_at_an_operations_end(tmp_path):
             await topics.update("wide", partitions=partitions)
             operation = await topics.apply("wide")
             assert operation.state == SUCCEEDED, operation
-            assert {len(one) for one in await as_known(trio, "wide")} == {partitions}
+            assert {len(item) for item in await as_known(trio, "wide")} == {partitions}
         parts = (await topics.get("wide")).status.brokers.partitions
         assert {part.leader.node_id for part in parts} == {1, 2, 3}
         assert all(sorted(b.node_id for b in part.in_sync_replicas) == [1, 2, 3] for part in parts)
@@ -166,7 +166,7 @@ async def test_three_brokers_agree_at_an_operations_end(tmp_path):
 
 async def as_known(trio, topic: str) -> list:
     """The partitions of a topic as each broker knows them."""
-    async with TopicBrokers.open({"bootstrap.servers": trio.bootstrap}) as asked:
-        found = await asked.described_by_each(topic)
-    assert len(found) == 3
-    return [one.topics[topic].partitions if one.topics else {} for one in found]
+    async with TopicBrokers.open({"bootstrap.servers": trio.bootstrap}) as opened:
+        result = await opened.described_by_each(topic)
+    assert len(result) == 3
+    return [item.topics[topic].partitions if item.topics else {} for item in result]

@@ -35,17 +35,17 @@ CONFIG = {"key.converter.schemas.enable": "false", "topics": "t,u"}
 def test_ranges_are_kept_as_they_were_added() -> None:
     chance = random.Random(7)
     for _ in range(200):
-        begin, one, wanted = chance.randrange(5), None, set[int]()
-        one = Replayed(begin)
+        begin, replayed, expected = chance.randrange(5), None, set[int]()
+        replayed = Replayed(begin)
         for _ in range(chance.randrange(12)):
             first = chance.randrange(40)
             end = first + chance.randrange(6)
-            one.add(first, end)
-            wanted |= set(range(first, end))
-        again = Replayed.read(one.begin, one.text())
+            replayed.add(first, end)
+            expected |= set(range(first, end))
+        again = Replayed.read(replayed.begin, replayed.text())
         for offset in range(begin, 50):
-            assert (offset in one) == (offset in wanted) == (offset in again), (offset, one.text())
-        assert one.begin not in one
+            assert (offset in replayed) == (offset in expected) == (offset in again), (offset, replayed.text())
+        assert replayed.begin not in replayed
 
 
 def test_metadata_of_others_means_nothing_and_too_much_is_refused() -> None:
@@ -60,14 +60,14 @@ def test_metadata_of_others_means_nothing_and_too_much_is_refused() -> None:
 
 def ways(*, sink: bool = True, open_steps: OpenSteps = RecordTrace, **more: Any) -> ReplayDecisions:
     request = {"name": "c", "config": CONFIG, "worker_config": WORKER, "sink": sink, "to": "", "stage": ""}
-    found = ReplayDecisions({**request, "exception": "", "since_ms": None, **more}, open_steps)
-    found.know({"t": SimpleNamespace(partitions={0: None, 1: None})})
-    return found
+    replay_decisions = ReplayDecisions({**request, "exception": "", "since_ms": None, **more}, open_steps)
+    replay_decisions.know({"t": SimpleNamespace(partitions={0: None, 1: None})})
+    return replay_decisions
 
 
 def letter(value: bytes | None, whence: RecordOrigin, **more: Any) -> Message:
-    why = Why("TRANSFORMATION", "org.acme.X", "org.apache.kafka.connect.errors.DataException", "bad", "")
-    headers = context_headers(whence, why, connector="c", task=0, **more)
+    reason = Why("TRANSFORMATION", "org.acme.X", "org.apache.kafka.connect.errors.DataException", "bad", "")
+    headers = context_headers(whence, reason, connector="c", task=0, **more)
     return Message(topic="dead", partition=0, offset=5, key=None, value=value, headers=headers, timestamp=(1, 1000))
 
 
@@ -80,7 +80,7 @@ def test_a_topic_to_send_to_that_is_not_there_is_said_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "asked", "outcome", "why"),
+    ("message", "request", "outcome", "reason"),
     [
         (letter(ENVELOPE, RecordOrigin("t", 1, 3)), {}, "sent", ""),
         (letter(ENVELOPE, RecordOrigin("gone", 1, 3)), {}, "failed", "topic gone does not exist"),
@@ -97,11 +97,11 @@ def test_a_topic_to_send_to_that_is_not_there_is_said_at_once() -> None:
         (Message(topic="dead", partition=0, offset=5, value=ENVELOPE), {}, "lost", "no header names"),
     ],
 )
-def test_fates(message: Message, asked: dict[str, Any], outcome: str, why: str) -> None:
-    found = ways(**asked).fate(message, Replayed(0))
-    assert (found.outcome, why in found.why) == (outcome, True)
-    assert (found.record is not None) == (outcome == "sent")
-    assert ways(**asked).fate(message, Replayed(6)).outcome == "before"
+def test_fates(message: Message, request: dict[str, Any], outcome: str, reason: str) -> None:
+    fate = ways(**request).fate(message, Replayed(0))
+    assert (fate.outcome, reason in fate.why) == (outcome, True)
+    assert (fate.record is not None) == (outcome == "sent")
+    assert ways(**request).fate(message, Replayed(6)).outcome == "before"
 
 
 class Refusing(RecordTrace):
@@ -114,8 +114,8 @@ class Refusing(RecordTrace):
 @pytest.mark.parametrize("sink", [True, False])
 def test_a_connectors_own_steps_decide(*, sink: bool) -> None:
     whence, more = (RecordOrigin("t", 1, 3), {}) if sink else (RecordOrigin("t"), {"value_format": "json"})
-    found = ways(sink=sink, open_steps=Refusing).fate(letter(ENVELOPE, whence, **more), Replayed(0))
-    assert (found.outcome, found.why) == ("failed", "TRANSFORMATION (transforms.own): no 7")
+    fate = ways(sink=sink, open_steps=Refusing).fate(letter(ENVELOPE, whence, **more), Replayed(0))
+    assert (fate.outcome, fate.why) == ("failed", "TRANSFORMATION (transforms.own): no 7")
 
 
 def test_a_letter_goes_where_it_was_and_elsewhere_without_its_partition() -> None:
@@ -140,14 +140,14 @@ def test_a_sources_record_keeps_its_partition_and_the_schema_of_its_null(
     batch = SourceBatch("t", value, Column([None]), partitions=[named])
     broken = RecordFailure(converter_stage("value", JSON), ConnectError("bad"), RecordOrigin("t"))
     bad.pass_over(broken, lambda: conversion.original(batch, 0))
-    (kept,) = bad.take_letters()
-    key, raw, headers = DeadLetterWriter(bad, WORKER, config).row(kept)
+    (stored,) = bad.take_letters()
+    key, raw, headers = DeadLetterWriter(bad, WORKER, config).row(stored)
     message = Message(topic="dead", partition=0, offset=5, key=key, value=raw, headers=list(headers))
-    found = ways(sink=False).fate(message, Replayed(0)).record
-    assert found is not None
-    assert found.partition == partition
-    assert (found.key, found.value) == (None, JsonConverter({}).from_connect(value)[0])
-    assert b"Age" in (found.value or b"")
+    record = ways(sink=False).fate(message, Replayed(0)).record
+    assert record is not None
+    assert record.partition == partition
+    assert (record.key, record.value) == (None, JsonConverter({}).from_connect(value)[0])
+    assert b"Age" in (record.value or b"")
 
 
 def test_letters_of_another_cluster_are_not_sent_to_it() -> None:

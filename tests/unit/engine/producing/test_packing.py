@@ -20,17 +20,17 @@ def packing(partitions: int = 3, *, batch_bytes: int = 1_000_000, request_bytes:
 
 
 def added(
-    one: Packing, values: list[bytes | None], keys: list[bytes | None] | None = None, **more: object
+    single_packing: Packing, values: list[bytes | None], keys: list[bytes | None] | None = None, **more: object
 ) -> list[Packed]:
     batch = SourceBatch("t", Column(values), None if keys is None else Column(keys), **more)  # type: ignore[arg-type]
-    return list(one.add(batch, values, keys, lambda tell, partition, offset: tell(partition, offset)))
+    return list(single_packing.add(batch, values, keys, lambda tell, partition, offset: tell(partition, offset)))
 
 
 def values_by_partition(batches: list[Packed]) -> dict[int, list[bytes | None]]:
-    found: dict[int, list[bytes | None]] = {}
-    for one in batches:
-        found.setdefault(one.partition, []).extend(decode(read_header(one.data), one.data).values)
-    return found
+    values: dict[int, list[bytes | None]] = {}
+    for batch in batches:
+        values.setdefault(batch.partition, []).extend(decode(read_header(batch.data), batch.data).values)
+    return values
 
 
 @settings(deadline=None)
@@ -43,22 +43,22 @@ def values_by_partition(batches: list[Packed]) -> dict[int, list[bytes | None]]:
 def test_each_record_goes_out_once_in_its_order_to_its_partition(
     reads: list[list[tuple[int | None, bytes | None]]],
 ) -> None:
-    one, out, number = packing(batch_bytes=600), list[Packed](), 0
-    wanted: dict[bytes, tuple[int | None, bytes | None]] = {}
+    single_packing, out, number = packing(batch_bytes=600), list[Packed](), 0
+    expected: dict[bytes, tuple[int | None, bytes | None]] = {}
     for read in reads:
         values = [b"%d" % n for n in range(number, number + len(read))]
         number += len(read)
-        wanted.update(zip(values, read, strict=True))
-        out += added(one, list(values), [key for _, key in read], partitions=[p for p, _ in read])
-    out += one.flush()
-    assert not list(one.flush())
-    found = values_by_partition(out)
-    assert sorted(v for values in found.values() for v in values if v) == sorted(wanted)
-    for partition, values in found.items():
+        expected.update(zip(values, read, strict=True))
+        out += added(single_packing, list(values), [key for _, key in read], partitions=[p for p, _ in read])
+    out += single_packing.flush()
+    assert not list(single_packing.flush())
+    actual_values = values_by_partition(out)
+    assert sorted(v for values in actual_values.values() for v in values if v) == sorted(expected)
+    for partition, values in actual_values.items():
         numbers = [int(v or b"") for v in values]
         assert numbers == sorted(numbers)
         for value in values:
-            given_partition, key = wanted[value or b""]
+            given_partition, key = expected[value or b""]
             if given_partition is not None:
                 assert partition == given_partition
             elif key is not None:
@@ -66,32 +66,32 @@ def test_each_record_goes_out_once_in_its_order_to_its_partition(
 
 
 def test_small_reads_are_held_until_there_is_enough() -> None:
-    one = packing(1)
-    assert added(one, [b"x" * 100_000]) == []
-    assert added(one, [b"y" * 100_000]) == []
-    (batch,) = added(one, [b"z" * 100_000])
+    single_packing = packing(1)
+    assert added(single_packing, [b"x" * 100_000]) == []
+    assert added(single_packing, [b"y" * 100_000]) == []
+    (batch,) = added(single_packing, [b"z" * 100_000])
     assert (batch.records, len(batch.data) > SEND_BYTES) == (3, True)
 
 
 def test_a_large_read_waits_for_nothing_and_goes_in_batches() -> None:
     batches = added(packing(1, batch_bytes=100_000), [b"x" * 1000] * 300)
-    assert sum(one.records for one in batches) == 300
-    assert all(len(one.data) <= 100_000 for one in batches)
+    assert sum(batch.records for batch in batches) == 300
+    assert all(len(batch.data) <= 100_000 for batch in batches)
 
 
 def test_records_without_key_stay_with_one_partition_until_a_batch_has_gone() -> None:
-    one = packing(3)
-    added(one, [b"a"])
-    added(one, [b"b"])
-    (batch,) = one.flush()
+    single_packing = packing(3)
+    added(single_packing, [b"a"])
+    added(single_packing, [b"b"])
+    (batch,) = single_packing.flush()
     assert batch.records == 2
 
 
 def test_columns_of_another_kind_begin_a_batch_of_their_own() -> None:
-    one = packing(1)
-    assert added(one, [b"a"]) == []
-    (first,) = added(one, [b"b"], [b"k"])
-    (second,) = one.flush()
+    single_packing = packing(1)
+    assert added(single_packing, [b"a"]) == []
+    (first,) = added(single_packing, [b"b"], [b"k"])
+    (second,) = single_packing.flush()
     assert (first.records, second.records) == (1, 1)
 
 
@@ -104,9 +104,9 @@ def test_who_asked_is_told_the_offset_that_his_record_got() -> None:
     batches = added(
         packing(3), [b"a", b"b", b"c", b"d"], partitions=[0, 1, 0, 1], delivered={2: asks("c"), 3: asks("d")}
     )
-    for one in batches:
-        assert one.on_stored is not None
-        one.on_stored(100)
+    for batch in batches:
+        assert batch.on_stored is not None
+        batch.on_stored(100)
     assert sorted(told) == [("c", 0, 101), ("d", 1, 101)]
 
 
@@ -114,7 +114,7 @@ def test_one_time_for_all_records_of_a_read_is_the_time_of_each() -> None:
     """Also of reads that are held together, and of those that go to several partitions."""
 
     def times(batches: list[Packed]) -> list[int]:
-        return [time for one in batches for time in decode(read_header(one.data), one.data).timestamps_ms]
+        return [time for batch in batches for time in decode(read_header(batch.data), batch.data).timestamps_ms]
 
     large, small = packing(1), packing(1)
     assert times(added(large, [b"x" * 1000] * 300, timestamps_ms=Repeated(7, 300))) == [7] * 300
@@ -127,26 +127,26 @@ def test_one_time_for_all_records_of_a_read_is_the_time_of_each() -> None:
 
 
 def test_lists_of_others_are_not_added_to() -> None:
-    one = packing(1)
+    single_packing = packing(1)
     same: list[bytes | None] = [b"a", b"b", b"c"]
-    assert added(one, same, same) == []
+    assert added(single_packing, same, same) == []
     for _ in range(4):
-        assert added(one, same, same) == []
-    (batch,) = one.flush()
+        assert added(single_packing, same, same) == []
+    (batch,) = single_packing.flush()
     assert (batch.records, same) == (15, [b"a", b"b", b"c"])
 
 
 def test_what_has_no_value_takes_room_too() -> None:
-    one = packing(1)
-    out = [batch for _ in range(30) for batch in added(one, [None] * 10, [b"k" * 1000] * 10)]
+    single_packing = packing(1)
+    out = [batch for _ in range(30) for batch in added(single_packing, [None] * 10, [b"k" * 1000] * 10)]
     assert sum(batch.records for batch in out) >= 200
 
 
 def test_not_too_much_is_held_for_all_partitions_together() -> None:
-    one = packing(500)
+    single_packing = packing(500)
     values, everywhere = [b"x" * 5000] * 500, list(range(500))
-    gone = sum(batch.records for _ in range(3) for batch in added(one, [*values], partitions=everywhere))
-    rest = sum(batch.records for batch in one.flush())
+    gone = sum(batch.records for _ in range(3) for batch in added(single_packing, [*values], partitions=everywhere))
+    rest = sum(batch.records for batch in single_packing.flush())
     assert gone + rest == 1500
     assert rest * 5000 < 5_000_000
 

@@ -7,14 +7,22 @@ from keelman.engine.producing.producer_options import producer_options
 
 
 def test_defaults_are_those_of_a_large_batch_and_a_short_transaction() -> None:
-    made = producer_options({}, client_id="c", transactional_id="id")
-    assert (made.client_id, made.codec, made.batch_bytes, made.request_bytes) == ("c", None, 1_000_000, 1_048_576)
-    assert (made.settings.transactional_id, made.settings.transaction_timeout_ms) == ("id", 10_000)
-    assert made.settings.delivery_timeout_ms == 9_000
+    new_producer_options = producer_options({}, client_id="c", transactional_id="id")
+    assert (
+        new_producer_options.client_id,
+        new_producer_options.codec,
+        new_producer_options.batch_bytes,
+        new_producer_options.request_bytes,
+    ) == ("c", None, 1_000_000, 1_048_576)
+    assert (new_producer_options.settings.transactional_id, new_producer_options.settings.transaction_timeout_ms) == (
+        "id",
+        10_000,
+    )
+    assert new_producer_options.settings.delivery_timeout_ms == 9_000
 
 
 def test_what_is_given_goes_before() -> None:
-    given = {
+    fields = {
         "client.id": "mine",
         "transaction.timeout.ms": "40000",
         "delivery.timeout.ms": "20000",
@@ -22,21 +30,28 @@ def test_what_is_given_goes_before() -> None:
         "batch.size": "20000",
         "linger.ms": "7",
     }
-    made = producer_options(given, client_id="c", transactional_id="id", transaction_seconds=70)
-    assert (made.client_id, made.codec, made.batch_bytes) == ("mine", 3, 20_000)
-    assert (made.settings.transactional_id, made.settings.transaction_timeout_ms) == ("id", 40_000)
-    assert made.settings.delivery_timeout_ms == 20_000
+    new_producer_options = producer_options(fields, client_id="c", transactional_id="id", transaction_seconds=70)
+    assert (new_producer_options.client_id, new_producer_options.codec, new_producer_options.batch_bytes) == (
+        "mine",
+        3,
+        20_000,
+    )
+    assert (new_producer_options.settings.transactional_id, new_producer_options.settings.transaction_timeout_ms) == (
+        "id",
+        40_000,
+    )
+    assert new_producer_options.settings.delivery_timeout_ms == 20_000
 
 
 def test_a_transactional_id_is_the_tasks_own_or_none() -> None:
-    given = {"transactional.id": "own"}
-    assert producer_options(given, client_id="c").settings.transactional_id is None
-    assert producer_options(given, client_id="c", transactional_id="id").settings.transactional_id == "id"
+    fields = {"transactional.id": "own"}
+    assert producer_options(fields, client_id="c").settings.transactional_id is None
+    assert producer_options(fields, client_id="c", transactional_id="id").settings.transactional_id == "id"
 
 
 def test_no_batch_is_larger_than_a_request_may_be() -> None:
-    made = producer_options({"batch.size": "2000000", "max.request.size": "500000"}, client_id="c")
-    assert made.batch_bytes == 500_000
+    new_producer_options = producer_options({"batch.size": "2000000", "max.request.size": "500000"}, client_id="c")
+    assert new_producer_options.batch_bytes == 500_000
 
 
 @pytest.mark.parametrize(

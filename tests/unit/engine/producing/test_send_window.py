@@ -9,15 +9,19 @@ MOST = 12 << 20
 
 def steady(rate: int, seconds: int = 60) -> SendWindow:
     """After some time at so many bytes a second."""
-    made = SendWindow(MOST)
+    send_window = SendWindow(MOST)
     for tenth in range(seconds * 10):
-        made.delivered(rate // 10, tenth / 10)
-    return made
+        send_window.delivered(rate // 10, tenth / 10)
+    return send_window
 
 
 def test_it_begins_small_and_may_be_slow() -> None:
-    made = SendWindow(MOST)
-    assert (made.most_bytes(5.0), made.read_bytes(5.0), made.is_slow(5.0)) == (FIRST_BYTES, FIRST_BYTES, True)
+    send_window = SendWindow(MOST)
+    assert (send_window.most_bytes(5.0), send_window.read_bytes(5.0), send_window.is_slow(5.0)) == (
+        FIRST_BYTES,
+        FIRST_BYTES,
+        True,
+    )
 
 
 @pytest.mark.parametrize("rate", [500_000, 1_000_000, 5_000_000])
@@ -27,45 +31,49 @@ def test_in_the_long_run_it_is_what_gets_out_in_a_second(rate: int) -> None:
 
 @pytest.mark.parametrize("quota", [20_000, 100_000, 700_000, 5_000_000])
 def test_a_burst_that_a_quota_lets_pass_does_not_open_it_beyond_the_quota(quota: int) -> None:
-    made = SendWindow(MOST)
-    made.delivered(10 * quota, 0.1)
-    assert made.most_bytes(0.2) <= max(FIRST_BYTES, quota)
+    send_window = SendWindow(MOST)
+    send_window.delivered(10 * quota, 0.1)
+    assert send_window.most_bytes(0.2) <= max(FIRST_BYTES, quota)
 
 
 def test_a_fast_target_opens_it_wholly_within_so_many_full_windows() -> None:
-    made, turns = SendWindow(MOST), 0
-    while made.most_bytes(turns * 0.005) < MOST:
-        made.delivered(made.most_bytes(turns * 0.005), turns * 0.005)
+    send_window, turns = SendWindow(MOST), 0
+    while send_window.most_bytes(turns * 0.005) < MOST:
+        send_window.delivered(send_window.most_bytes(turns * 0.005), turns * 0.005)
         turns += 1
     assert turns < 80
-    assert made.read_bytes(turns * 0.005) is None
-    assert not made.is_slow(turns * 0.005)
+    assert send_window.read_bytes(turns * 0.005) is None
+    assert not send_window.is_slow(turns * 0.005)
 
 
 def test_what_was_delivered_long_ago_no_longer_counts() -> None:
-    made = steady(5_000_000)
-    assert made.most_bytes(70.0) < made.most_bytes(60.0) / 2
-    assert made.most_bytes(200.0) == FIRST_BYTES
+    new_steady = steady(5_000_000)
+    assert new_steady.most_bytes(70.0) < new_steady.most_bytes(60.0) / 2
+    assert new_steady.most_bytes(200.0) == FIRST_BYTES
 
 
 def test_no_more_than_it_is_given_at_most() -> None:
-    made = SendWindow(20_000)
-    assert (made.most_bytes(0.0), made.read_bytes(0.0)) == (20_000, 20_000)
+    send_window = SendWindow(20_000)
+    assert (send_window.most_bytes(0.0), send_window.read_bytes(0.0)) == (20_000, 20_000)
 
 
 def test_who_was_held_back_ends_a_transaction_when_it_is_worth_a_request() -> None:
-    made = steady(700_000)
-    assert (made.is_slow(60.0), made.read_bytes(60.0)) == (False, made.most_bytes(60.0) // 2)
-    made.held_back(60.0)
-    assert (made.is_slow(61.0), made.enough_bytes(61.0), made.read_bytes(61.0)) == (True, REQUEST_BYTES, REQUEST_BYTES)
-    assert made.most_bytes(65.0) > SURE_BYTES
+    new_steady = steady(700_000)
+    assert (new_steady.is_slow(60.0), new_steady.read_bytes(60.0)) == (False, new_steady.most_bytes(60.0) // 2)
+    new_steady.held_back(60.0)
+    assert (new_steady.is_slow(61.0), new_steady.enough_bytes(61.0), new_steady.read_bytes(61.0)) == (
+        True,
+        REQUEST_BYTES,
+        REQUEST_BYTES,
+    )
+    assert new_steady.most_bytes(65.0) > SURE_BYTES
     open_wide = steady(20_000_000)
     open_wide.held_back(60.0)
     assert not open_wide.is_slow(61.0), "what is fully open gets out soon enough"
 
 
 def test_a_quota_that_holds_back_for_long_is_remembered_from_its_end() -> None:
-    made = steady(2_000_000)
-    made.held_back(64.0)
-    made.held_back(61.0)
-    assert made.is_slow(73.9)
+    new_steady = steady(2_000_000)
+    new_steady.held_back(64.0)
+    new_steady.held_back(61.0)
+    assert new_steady.is_slow(73.9)

@@ -45,28 +45,28 @@ class NotingClient:
 def producer_over(client: NotingClient, control: Control) -> TransactionalProducer:
     """A producer that is connected to this client and knows its topics."""
     options = producer_options({"bootstrap.servers": "127.0.0.1:1"}, client_id="c", transactional_id="id")
-    made = TransactionalProducer(options, control)
-    made._producer = client  # type: ignore[assignment]
-    made._counts = dict.fromkeys(("t", "offsets"), (1, time.monotonic()))
-    made.send(SourceBatch("t", Column([b"v"])), [b"v"], None)
-    return made
+    producer = TransactionalProducer(options, control)
+    producer._producer = client  # type: ignore[assignment]
+    producer._counts = dict.fromkeys(("t", "offsets"), (1, time.monotonic()))
+    producer.send(SourceBatch("t", Column([b"v"])), [b"v"], None)
+    return producer
 
 
 def test_offsets_are_in_the_transaction_of_their_records() -> None:
     client = NotingClient()
-    made = producer_over(client, Control())
-    made.commit("offsets", [(b"partition", b"offset")])
-    assert made.committed
+    new_producer_over = producer_over(client, Control())
+    new_producer_over.commit("offsets", [(b"partition", b"offset")])
+    assert new_producer_over.committed
     assert client.calls == ["1 to t", "1 to offsets", "committed"]
 
 
 def test_a_slot_that_was_given_up_while_its_records_were_delivered_does_not_commit() -> None:
     allowed = [True]
     client = NotingClient(on_flush=allowed.clear)
-    made = producer_over(client, Control(still_allowed=lambda: bool(allowed)))
+    new_producer_over = producer_over(client, Control(still_allowed=lambda: bool(allowed)))
     with pytest.raises(CutShort, match="HOME_LOST"):
-        made.commit("offsets", [(b"partition", b"offset")])
-    assert not made.committed
+        new_producer_over.commit("offsets", [(b"partition", b"offset")])
+    assert not new_producer_over.committed
     assert client.calls == ["1 to t", "1 to offsets"]
-    made.abort()
+    new_producer_over.abort()
     assert client.calls[-1] == "aborted"

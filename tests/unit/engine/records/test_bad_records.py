@@ -119,10 +119,10 @@ def test_a_sink_meets_poison(poison: str, policy: str) -> None:
     config = {"name": "c", **own, **POLICIES[policy]}
     bad = BadRecords("c", 3, Policy.of(config, sink=True))
     columns, writer = Columns(config, WORKER, bad), Collected()
-    given = [good, bad_one, good, bad_one, good]
+    values = [good, bad_one, good, bad_one, good]
     messages = [
-        Message(topic="t", partition=1, offset=40 + n, timestamp=(1, n), **{"value": b"v", **one})
-        for n, one in enumerate(given)
+        Message(topic="t", partition=1, offset=40 + n, timestamp=(1, n), **{"value": b"v", **value})
+        for n, value in enumerate(values)
     ]
     if policy == "fail":
         with pytest.raises(RecordRefused) as refused:
@@ -141,9 +141,9 @@ def test_a_sink_meets_poison(poison: str, policy: str) -> None:
         assert letters == []
         return
     assert [letter.whence and letter.whence.offset for letter in letters] == [41, 43]
-    why = letters[0].why
-    assert why is not None
-    assert (why.stage, why.class_name.endswith(class_name), letters[0].task) == (stage, True, 3)
+    reason = letters[0].why
+    assert reason is not None
+    assert (reason.stage, reason.class_name.endswith(class_name), letters[0].task) == (stage, True, 3)
     size = record_bytes(bad_one.get("key"), bad_one.get("value", b"v"), bad_one.get("headers"))
     if size > MEGABYTE:
         assert (letters[0].value, letters[0].record_bytes, list(letters[0].headers)) == (None, size, [])
@@ -188,12 +188,12 @@ def test_a_source_meets_poison(poison: str, policy: str) -> None:
     config = {"name": "c", **own, **POLICIES[policy]}
     bad = BadRecords("c", 0, Policy.of(config, sink=False))
     conversion = SourceConversion(config, WORKER, bad, lambda _: Sizes(MEGABYTE))
-    given = [{"value": "v", **one} for one in (good, bad_one, good, bad_one, good)]
+    values = [{"value": "v", **item} for item in (good, bad_one, good, bad_one, good)]
     batch = SourceBatch(
         "t",
-        Column([one["value"] for one in given], None if poison == "tombstone" else STRING),
-        Column([one.get("key") for one in given]),
-        headers=[one.get("headers", ()) for one in given],
+        Column([value["value"] for value in values], None if poison == "tombstone" else STRING),
+        Column([value.get("key") for value in values]),
+        headers=[value.get("headers", ()) for value in values],
         offsets=(({"file": "f"}, {"position": 9}),),
         position=lambda n: ({"file": "f"}, {"position": n}),
     )
@@ -204,8 +204,8 @@ def test_a_source_meets_poison(poison: str, policy: str) -> None:
         assert 'source offset {"position":1}, source partition {"file":"f"}' in verdict.message
         assert "\n" not in verdict.message
         return
-    made = list(conversion.payloads(batch))
-    assert [len(values) for _, values, _ in made] == [3]
+    payloads = list(conversion.payloads(batch))
+    assert [len(values) for _, values, _ in payloads] == [3]
     assert (bad.counts.errors, bad.counts.skipped) == (2, 2)
     letters = letters_of(bad, config)
     if policy == "skip":
@@ -276,8 +276,8 @@ def test_a_topics_limit_is_asked_again_before_a_record_is_too_large() -> None:
 def test_a_dead_letter_shrinks_until_its_topic_takes_it(most: int, value: bool, headers: int, message: str) -> None:
     config = {"name": "c", **POLICIES["dead letter"]}
     dead = DeadLetterWriter(BadRecords("c", 0, Policy.of(config, sink=True)), WORKER, config)
-    why = Why("TASK_PUT", "a.B", "a.C", "m" * 5_000, "t" * 10_000)
-    letter = Letter(Original(b"k", b"v" * 500, [("own", b"1")]), RecordOrigin("t", 0, 1), why)
+    reason = Why("TASK_PUT", "a.B", "a.C", "m" * 5_000, "t" * 10_000)
+    letter = Letter(Original(b"k", b"v" * 500, [("own", b"1")]), RecordOrigin("t", 0, 1), reason)
     dead.sizes = Sizes(most)
     row = dead.row(letter)
     assert record_bytes(*row) <= most

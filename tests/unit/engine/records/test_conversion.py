@@ -61,10 +61,10 @@ def test_an_order_ends_the_wait_of_a_source_for_what_is_away(order: str, end: ty
     control = Control()
     config = {**PLAIN, **FOR_EVER}
     bad = BadRecords("c", 0, Policy.of(config, sink=False), control)
-    made = SourceConversion(config, {}, bad)
-    made._values.from_connect = away(control, order)  # type: ignore[method-assign]
+    new_conversion = SourceConversion(config, {}, bad)
+    new_conversion._values.from_connect = away(control, order)  # type: ignore[method-assign]
     with pytest.raises(end):
-        list(made.payloads(SourceBatch("t", Column(["a", "b"], STRING))))
+        list(new_conversion.payloads(SourceBatch("t", Column(["a", "b"], STRING))))
     assert (bad.counts.skipped, bad.take_letters()) == (0, [])
 
 
@@ -73,7 +73,7 @@ def test_a_drained_sink_writes_nothing_of_the_batch_that_waits() -> None:
     config = {**PLAIN, "value.converter": JSON, "value.converter.schemas.enable": "false", **FOR_EVER}
     del config["errors.deadletterqueue.topic.name"]
     delivery, writer = SinkPipeline("c", 0, {"bootstrap.servers": "none:1"}, config, control), Kept()
-    given = [Message(topic="t", partition=0, offset=n, value=value) for n, value in enumerate([b"1", b"{", b"3"])]
+    messages = [Message(topic="t", partition=0, offset=n, value=value) for n, value in enumerate([b"1", b"{", b"3"])]
     reads = delivery._columns._conversion._values
     reading, late = reads.to_connect, away(control, "drain")
 
@@ -82,7 +82,7 @@ def test_a_drained_sink_writes_nothing_of_the_batch_that_waits() -> None:
 
     reads.to_connect = to_connect  # type: ignore[method-assign]
     with pytest.raises(GaveUp):
-        delivery.put(given, writer)
+        delivery.put(messages, writer)
     assert (writer.batches, delivery.counts.errors, delivery.counts.skipped) == ([], 1, 0)
 
 
@@ -94,33 +94,33 @@ def test_a_letter_of_a_value_that_nothing_can_show_says_what_it_was() -> None:
         inner = inner["a"]
     config = {**PLAIN, "value.converter": JSON, "value.converter.schemas.enable": "false"}
     bad = BadRecords("c", 0, Policy.of(config, sink=False))
-    made = list(SourceConversion(config, {}, bad).payloads(SourceBatch("t", Column([{"ok": 1}, deep]))))
-    assert [values for _, values, _ in made] == [[b'{"ok":1}']]
+    payloads = list(SourceConversion(config, {}, bad).payloads(SourceBatch("t", Column([{"ok": 1}, deep]))))
+    assert [values for _, values, _ in payloads] == [[b'{"ok":1}']]
     (letter,) = bad.take_letters()
     assert (letter.original.value, letter.original.value_format) == (b"dict", "text")
 
 
 def test_a_piece_of_which_nothing_is_left_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     config = {**PLAIN, "transforms": "x", "transforms.x.type": "org.apache.kafka.connect.transforms.Filter"}
-    made = SourceConversion(config, {}, BadRecords("c", 0, Policy.of(config, sink=False)))
-    whole, pieces = made._together, list[SourceBatch]()
+    new_conversion = SourceConversion(config, {}, BadRecords("c", 0, Policy.of(config, sink=False)))
+    whole, pieces = new_conversion._together, list[SourceBatch]()
 
     def together(batch: SourceBatch) -> Any:
         pieces.append(batch)
         return None if len(pieces) == 1 else whole(batch)
 
-    monkeypatch.setattr(made, "_together", together)
-    monkeypatch.setattr(made, "_one_by_one", lambda _batch: pytest.fail("done again"))
-    assert list(made.payloads(SourceBatch("t", Column(["a"] * 250, STRING)))) == []
+    monkeypatch.setattr(new_conversion, "_together", together)
+    monkeypatch.setattr(new_conversion, "_one_by_one", lambda _batch: pytest.fail("done again"))
+    assert list(new_conversion.payloads(SourceBatch("t", Column(["a"] * 250, STRING)))) == []
     assert len(pieces) == 4
 
 
 def test_a_run_shows_that_it_is_alive_with_each_question_to_a_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    beats, asked = [0], list[int]()
+    beats, requests = [0], list[int]()
 
     class Slow:
         def schema(self, schema_id: int) -> SchemaText:
-            asked.append(beats[0])
+            requests.append(beats[0])
             return SchemaText(SchemaKind.AVRO, '"string"')
 
         def lookup(self, *_: Any, **__: Any) -> Any:
@@ -140,8 +140,8 @@ def test_a_run_shows_that_it_is_alive_with_each_question_to_a_registry(monkeypat
 
     batch, _ = columns.batch([message(n) for n in range(3)], Kept())
     assert batch.values.texts().values == ["a", "a", "a"]
-    assert len(asked) == 3
-    assert asked[2] - asked[0] >= 4
+    assert len(requests) == 3
+    assert requests[2] - requests[0] >= 4
     control.cut("X")
     with pytest.raises(CutShort):
         columns.batch([message(9)], Kept())
@@ -161,8 +161,8 @@ def test_records_that_a_reader_could_not_convert_are_passed_over_with_its_own_st
         position=lambda index: ({"f": 1}, {"p": index}),
     )
     bad = BadRecords("c", 0, Policy.of(config, sink=False))
-    ((made, values, keys),) = SourceConversion(config, {}, bad).payloads(batch)
-    assert (values, keys, made.delivered) == ([b"1", b"3"], [b"a", b"c"], {1: "second"})
+    ((result, values, keys),) = SourceConversion(config, {}, bad).payloads(batch)
+    assert (values, keys, result.delivered) == ([b"1", b"3"], [b"a", b"c"], {1: "second"})
     (letter,) = bad.take_letters()
     assert (letter.original.key, letter.original.value) == (b"b", b"{}")
     assert (letter.original.key_format, letter.original.value_format) == ("bytes", "json")

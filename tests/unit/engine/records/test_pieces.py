@@ -75,11 +75,11 @@ def test_of_a_source() -> None:
         position=lambda n: ({}, {"n": n}),
         delivered={n: lambda p, o, n=n: told.append((n, p, o)) for n in (4, 6, 2 * PIECE)},  # type: ignore[misc]
     )
-    made = list(SourceConversion(CONFIG, WORKER, bad).payloads(batch))
-    assert [int(one or b"") for _, values, _ in made for one in values] == GOOD
-    assert [one for _, _, keys in made for one in keys or ()] == [b"k%d" % n for n in GOOD]
-    assert [one for piece, _, _ in made for one in piece.timestamps_ms or ()] == GOOD
-    for piece, values, _ in made:
+    payloads = list(SourceConversion(CONFIG, WORKER, bad).payloads(batch))
+    assert [int(value or b"") for _, values, _ in payloads for value in values] == GOOD
+    assert [key for _, _, keys in payloads for key in keys or ()] == [b"k%d" % n for n in GOOD]
+    assert [item for piece, _, _ in payloads for item in piece.timestamps_ms or ()] == GOOD
+    for piece, values, _ in payloads:
         for at, tell in (piece.delivered or {}).items():
             tell(0, int(values[at] or b""))
     assert told == [(4, 0, 4), (6, 0, 6), (2 * PIECE, 0, 2 * PIECE)]

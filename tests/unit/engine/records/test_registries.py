@@ -58,9 +58,9 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_one_registry_serves_all_that_name_it_the_same_way() -> None:
-    one = open_registry({URL: "http://r:8081", "auto.register.schemas": "true"})
-    assert open_registry({URL: "http://r:8081", "connect.meta.data": "false"}) is one
-    assert open_registry({URL: "http://r:8081", "bearer.auth.token": "t"}) is not one
+    registry = open_registry({URL: "http://r:8081", "auto.register.schemas": "true"})
+    assert open_registry({URL: "http://r:8081", "connect.meta.data": "false"}) is registry
+    assert open_registry({URL: "http://r:8081", "bearer.auth.token": "t"}) is not registry
 
 
 def test_what_was_found_is_kept_and_what_was_not_only_for_a_moment(monkeypatch: pytest.MonkeyPatch) -> None:

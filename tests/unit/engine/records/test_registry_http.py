@@ -142,9 +142,9 @@ def test_users_in_urls_are_hidden_wherever_a_configuration_is_shown() -> None:
 def test_no_error_about_a_url_names_its_user(bad: str) -> None:
     with pytest.raises(ConfigValueError) as told:
         open_registry({URL: bad})
-    found = [str(told.value), *registry_keys().validate({URL: bad})[URL].errors]
-    assert len(found) == 2 or not bad.startswith("ftp")
-    for text in found:
+    results = [str(told.value), *registry_keys().validate({URL: bad})[URL].errors]
+    assert len(results) == 2 or not bad.startswith("ftp")
+    for text in results:
         assert "alice" not in text
         assert "s3cr" not in text
 

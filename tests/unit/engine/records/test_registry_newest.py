@@ -50,10 +50,10 @@ def test_a_converter_looks_again_as_it_is_told(seconds: str, then: int) -> None:
     registry.register("t-value", SchemaText(SchemaKind.AVRO, '"int"'))
     converter = registry.converter(AvroConverter, **NEWEST, **{"latest.cache.ttl.sec": seconds})
     documented = Schema("int32", doc="more")
-    for schema, wanted in ((INT, 1), (INT, then), (documented, then)):
+    for schema, expected in ((INT, 1), (INT, then), (documented, then)):
         (payload,) = converter.from_connect(Column([7], schema))
         assert payload is not None
-        assert payload[4] == wanted
+        assert payload[4] == expected
         registry.register("t-value", SchemaText(SchemaKind.AVRO, '{"type":"int"}'))
     fresh = registry.converter(AvroConverter, **NEWEST, **{"latest.cache.ttl.sec": seconds})
     assert (fresh.from_connect(Column([7], INT))[0] or b"")[4] == 2

@@ -67,8 +67,8 @@ class World(Writer):
             self.on_write()
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        kept = offsets[WHERE].offset if offsets else "nothing"
-        self.said.append(f"kept {kept}{' clean' * clean}")
+        offset = offsets[WHERE].offset if offsets else "nothing"
+        self.said.append(f"kept {offset}{' clean' * clean}")
 
     def committable(self) -> Mapping[TopicPartition, int] | None:
         return None if self.safe is None else {WHERE: self.safe}

@@ -42,9 +42,9 @@ class Kept(Writer):
 def pipeline(config: Mapping[str, str]) -> tuple[SinkPipeline, Steering]:
     """One whose connector converts, and what its writer steers by."""
     control = Control()
-    made = SinkPipeline("c", 0, {"bootstrap.servers": "none:1"}, config, control, converted=True)
+    sink_pipeline = SinkPipeline("c", 0, {"bootstrap.servers": "none:1"}, config, control, converted=True)
     none: Any = None
-    return made, Steering(control, made, lambda: Polling(none, Positions(), 30.0), lambda: none)
+    return sink_pipeline, Steering(control, sink_pipeline, lambda: Polling(none, Positions(), 30.0), lambda: none)
 
 
 def messages() -> list[Message]:
@@ -55,9 +55,9 @@ def messages() -> list[Message]:
 
 
 def test_it_is_given_bytes_whatever_converters_and_transforms_are_named() -> None:
-    made, _ = pipeline(CONFIG)
+    result, _ = pipeline(CONFIG)
     writer = Kept()
-    assert made.put(messages(), writer) == (2, 2)
+    assert result.put(messages(), writer) == (2, 2)
     (batch,) = writer.batches
     assert batch.keys is not None
     assert batch.origin is not None
@@ -67,37 +67,37 @@ def test_it_is_given_bytes_whatever_converters_and_transforms_are_named() -> Non
 
 
 def test_what_it_reports_is_a_dead_letter_with_its_own_stage() -> None:
-    made, steering = pipeline(TOLERANT)
+    result, steering = pipeline(TOLERANT)
     earlier = WrittenRecord(TopicPartition("t", 0), 3, b"k", b"old", [("h", b"1")], 5)
 
     def report() -> None:
         steering.report(0, ValueError("no json"), JSON)
         steering.report_written(earlier, ValueError("late"))
 
-    assert made.put(messages(), Kept(report)) == (0, 2)
-    found = made._bad.take_letters()
-    assert [(one.why.stage, one.whence.offset, one.original.value) for one in found] == [
+    assert result.put(messages(), Kept(report)) == (0, 2)
+    letters = result._bad.take_letters()
+    assert [(letter.why.stage, letter.whence.offset, letter.original.value) for letter in letters] == [
         ("VALUE_CONVERTER", 7, b"v"),
         ("TASK_PUT", 3, b"old"),
     ]
 
 
 def test_what_is_not_tolerated_fails_the_run() -> None:
-    made, steering = pipeline(CONFIG)
+    result, steering = pipeline(CONFIG)
     with pytest.raises(RecordRefused, match="value converter JsonConverter"):
-        made.put(messages(), Kept(lambda: steering.report(1, ValueError("no json"), JSON)))
+        result.put(messages(), Kept(lambda: steering.report(1, ValueError("no json"), JSON)))
 
 
 def test_a_write_that_gives_up_takes_its_letters_back() -> None:
-    made, steering = pipeline(TOLERANT)
+    result, steering = pipeline(TOLERANT)
 
     def give_up() -> None:
         steering.report(0, ValueError("no json"), JSON)
         raise GaveUp
 
     with pytest.raises(GaveUp):
-        made.put(messages(), Kept(give_up))
-    assert made._bad.take_letters() == []
+        result.put(messages(), Kept(give_up))
+    assert result._bad.take_letters() == []
 
 
 def test_seeks_are_taken_once() -> None:

@@ -27,10 +27,10 @@ class World:
                 world.on_poll()
 
             def pause(self, partitions: list[ClientPartition]) -> None:
-                world.said.append(("pause", [one.partition for one in partitions]))
+                world.said.append(("pause", [partition.partition for partition in partitions]))
 
             def resume(self, partitions: list[ClientPartition]) -> None:
-                world.said.append(("resume", [one.partition for one in partitions]))
+                world.said.append(("resume", [partition.partition for partition in partitions]))
 
         self.on_poll = lambda: None
         self.polling = Polling(Counted(), self.positions, 30.0, lambda: self.now)  # type: ignore[arg-type]

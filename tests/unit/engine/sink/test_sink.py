@@ -38,10 +38,10 @@ def message(topic: str, partition: int, offset: int, timestamp: tuple[int, int] 
 
 
 def test_where_records_came_from() -> None:
-    found = origin([message("t", 1, 5), message("u", 0, 9, (0, 0))])
-    assert (found.topics, found.partitions, found.offsets) == (["t", "u"], [1, 0], [5, 9])
-    assert found.timestamps_ms == [7, None]
-    assert found.headers == [[("h", b"1")], [("h", b"1")]]
+    actual_origin = origin([message("t", 1, 5), message("u", 0, 9, (0, 0))])
+    assert (actual_origin.topics, actual_origin.partitions, actual_origin.offsets) == (["t", "u"], [1, 0], [5, 9])
+    assert actual_origin.timestamps_ms == [7, None]
+    assert actual_origin.headers == [[("h", b"1")], [("h", b"1")]]
 
 
 def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> None:
@@ -157,8 +157,8 @@ def test_the_target_is_the_workers_cluster_or_one_of_its_own() -> None:
     own = Target({"producer.override.linger.ms": "7"}, WORKER)
     assert (own.producer["bootstrap.servers"], own.producer["security.protocol"]) == ("a:1", "SSL")
     assert own.producer["linger.ms"] == "7"
-    given = {"target.cluster.bootstrap.servers": "t:9", "target.cluster.compression.type": "zstd"}
-    other = Target({**given, "target.cluster.producer.linger.ms": "3"}, WORKER)
+    fields = {"target.cluster.bootstrap.servers": "t:9", "target.cluster.compression.type": "zstd"}
+    other = Target({**fields, "target.cluster.producer.linger.ms": "3"}, WORKER)
     assert other.producer == {"bootstrap.servers": "t:9", "compression.type": "zstd", "linger.ms": "3"}
     assert other.admin == {"bootstrap.servers": "t:9"}
     assert other.reader["bootstrap.servers"] == "t:9"

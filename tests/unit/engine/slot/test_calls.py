@@ -35,27 +35,27 @@ class Slower(Slow):
 )
 def test_all_methods_that_are_under_way_are_told_once(calls: list[Callable[[], Slow]], told: str) -> None:
     connectors = [make() for make in calls]
-    threads = [threading.Thread(target=contract.READ.of, args=(one.read,)) for one in connectors]
+    threads = [threading.Thread(target=contract.READ.of, args=(connector.read,)) for connector in connectors]
     try:
-        for thread, one in zip(threads, connectors, strict=True):
+        for thread, connector in zip(threads, connectors, strict=True):
             thread.start()
-            assert one.begun.acquire(timeout=30)
+            assert connector.begun.acquire(timeout=30)
         assert sorted(calls_under_way().split(", ")) == sorted(told.split(", "))
     finally:
-        for thread, one in zip(threads, connectors, strict=True):
-            one.go_on.set()
+        for thread, connector in zip(threads, connectors, strict=True):
+            connector.go_on.set()
             thread.join()
     assert calls_under_way() == ""
 
 
 def test_a_thread_of_a_connectors_own_is_told_and_not_who_waits_for_it() -> None:
-    found: list[str] = []
+    results: list[str] = []
 
     def read() -> None:
         contract.note_background("com.acme.SeaTask.poll")
-        found.append(calls_under_way())
+        results.append(calls_under_way())
         contract.note_background("")
-        found.append(calls_under_way())
+        results.append(calls_under_way())
 
     contract.READ.of(read)
-    assert found == ["com.acme.SeaTask.poll", "read"]
+    assert results == ["com.acme.SeaTask.poll", "read"]

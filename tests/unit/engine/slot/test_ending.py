@@ -76,7 +76,7 @@ def test_the_last_call_is_noted_while_it_lasts(monkeypatch: pytest.MonkeyPatch) 
     WRITE.of(LakeWriter().write, None)
     assert (seen, last.method) == (["test_the_last_call_is_noted_while_it_lasts.<locals>.LakeWriter.write"], "")
     with pytest.raises(WrongAnswer):
-        WRITE.of(LakeWriter().write, (one for one in ()))
+        WRITE.of(LakeWriter().write, (item for item in ()))
     assert last.method == ""
     last.note("n" * 1000)
     assert last.method == "n" * 256

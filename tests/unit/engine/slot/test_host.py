@@ -108,10 +108,10 @@ async def test_the_home_hears_of_a_standstill_before_it_begins() -> None:
 
 
 async def drained(queue: UpdateQueue) -> list[RunUpdate]:
-    found = []
+    results = []
     while len(queue):
-        found.append(await queue.get())
-    return found
+        results.append(await queue.get())
+    return results
 
 
 async def test_states_are_kept_and_of_progress_the_newest() -> None:
@@ -120,8 +120,8 @@ async def test_states_are_kept_and_of_progress_the_newest() -> None:
         for uid in "ab":
             queue.put(RunUpdate(run_uid=uid, state=RUNNING, progress={"records": records}))
     queue.put(RunUpdate(run_uid="a", state=ENDED))
-    found = [(u.run_uid, u.state, u.progress.records) for u in await drained(queue)]
-    assert found == [("a", RUNNING, 999), ("b", RUNNING, 999), ("a", ENDED, 0)]
+    results = [(u.run_uid, u.state, u.progress.records) for u in await drained(queue)]
+    assert results == [("a", RUNNING, 999), ("b", RUNNING, 999), ("a", ENDED, 0)]
 
 
 async def test_one_goes_before_all_that_wait() -> None:

@@ -33,14 +33,14 @@ def test_a_process_of_its_own_resolves_them() -> None:
 
 
 def test_a_slot_that_cannot_have_them_does_not_begin(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    requests = []
 
     def enter(routes: object) -> None:
-        asked.append(routes)
+        requests.append(routes)
         raise private_hosts.NotPossible("no mount namespace")
 
     monkeypatch.setattr(private_hosts, "enter", enter)
     order = SlotOrder("slot-1", "token", "127.0.0.1:1", 60.0, LOOP, USE_PLUGIN, routes={"db": "10.0.0.7"})
     with pytest.raises(FailedPrecondition, match=r"cannot have its routes .*: no mount namespace") as refused:
         host_slot(order, ())
-    assert (refused.value.reason, asked) == ("ROUTES_NOT_POSSIBLE", [{"db": "10.0.0.7"}])
+    assert (refused.value.reason, requests) == ("ROUTES_NOT_POSSIBLE", [{"db": "10.0.0.7"}])

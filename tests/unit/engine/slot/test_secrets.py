@@ -40,8 +40,8 @@ async def test_a_failure_is_told_without_the_tickets_secrets() -> None:
     order = SlotOrder(slot="s", token="t", home="h", beat_timeout_seconds=60.0, loop=LOOP, use_plugin=USE_PLUGIN)
     host = SlotHost(order)
 
-    def begin(given: StartTicket) -> Any:
-        raise ValueError(f"cannot log in with {given.connector_config['password']}")
+    def begin(start_ticket: StartTicket) -> Any:
+        raise ValueError(f"cannot log in with {start_ticket.connector_config['password']}")
 
     host._updates = UpdateQueue()
     host._loops = Loops(begin, host._updates.put)

@@ -229,7 +229,7 @@ def test_a_topic_that_is_refused_is_the_readers_to_set_aside(kind: str) -> None:
     refused = SourceBatch("refused", Column([1]), offsets=((other, {"p": 9}),), short=True)
     said: list[str] = []
     world = World([batch(1), refused, batch(2)], kind)
-    world.reader.set_aside = lambda why: said.append(why) or True  # type: ignore[func-returns-value, method-assign]
+    world.reader.set_aside = lambda reason: said.append(reason) or True  # type: ignore[func-returns-value, method-assign]
     world.loop.run()
     assert said == ["its name is too long"]
     assert world.producer.ends[-1] == [b'{"p":2}']

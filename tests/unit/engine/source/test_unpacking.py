@@ -11,12 +11,12 @@ def test_records_are_as_they_were_and_the_last_of_each_batch_is_told() -> None:
     told: list[tuple[int, int]] = []
     packed = (PackedRecords(bytes(first), 1, 2), PackedRecords(bytes(second), 0, 1))
     batch = SourceBatch("t", Column([]), packed=packed, delivered={1: lambda *at: told.append(at)}, raw=True)
-    made = unpacked(batch)
-    assert not made.packed
-    assert made.values.values == [b"a", None, b"c"]
-    assert made.keys is not None
-    assert made.keys.values == [b"k", None, None]
-    assert (made.timestamps_ms, made.partitions) == ([7, 8, 9], [1, 1, 0])
-    assert made.headers == [(("h", b"x"),), (), ()]
-    assert made.delivered is not None
-    assert list(made.delivered) == [2]
+    fields = unpacked(batch)
+    assert not fields.packed
+    assert fields.values.values == [b"a", None, b"c"]
+    assert fields.keys is not None
+    assert fields.keys.values == [b"k", None, None]
+    assert (fields.timestamps_ms, fields.partitions) == ([7, 8, 9], [1, 1, 0])
+    assert fields.headers == [(("h", b"x"),), (), ()]
+    assert fields.delivered is not None
+    assert list(fields.delivered) == [2]

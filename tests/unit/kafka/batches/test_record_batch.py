@@ -61,15 +61,15 @@ def made_elsewhere(rows: Sequence[Row], codec: int = 0, producer: tuple[int, int
     builder = _DefaultRecordBatchBuilderPy(2, codec, 0, *producer, 1 << 30)
     for number, (value, key, time, headers) in enumerate(rows):
         assert builder.append(number, NOW if time is None else time, key, value, headers)
-    made: bytearray = builder.build()
-    return made
+    new_bytearray: bytearray = builder.build()
+    return new_bytearray
 
 
 def with_fields(batch: bytes | bytearray, **fields: int) -> bytearray:
     """The batch with another header, its checksum right."""
-    made = bytearray(struct.pack(">qiibIhiqqqhii", *read_header(batch)._replace(**fields))) + batch[HEADER_BYTES:]
-    struct.pack_into(">I", made, 17, crc32c(made[21:]))
-    return made
+    result = bytearray(struct.pack(">qiibIhiqqqhii", *read_header(batch)._replace(**fields))) + batch[HEADER_BYTES:]
+    struct.pack_into(">I", result, 17, crc32c(result[21:]))
+    return result
 
 
 @given(ROWS, st.sampled_from(CODECS))
@@ -87,7 +87,7 @@ def test_what_is_packed_is_read_by_another(rows: list[Row], codec: int) -> None:
     assert header.codec in (0, codec)
     assert header.attributes == header.codec
     assert header.base_timestamp == read[0][2]
-    assert header.max_timestamp == max(one[2] for one in read)
+    assert header.max_timestamp == max(item[2] for item in read)
     if codec == 0:
         assert batch == made_elsewhere(rows)
 
@@ -154,10 +154,10 @@ def test_a_stamp_is_what_another_producer_would_write(
 ) -> None:
     batch = encode(*columns(rows), now_ms=NOW)  # type: ignore[arg-type]
     fetched = with_fields(batch, base_offset=77, leader_epoch=3, producer_id=5, producer_epoch=6, attributes=0x10)
-    for one in (batch, fetched):
-        stamp(one, producer, epoch, sequence, transactional=transactional)
+    for item in (batch, fetched):
+        stamp(item, producer, epoch, sequence, transactional=transactional)
         attributes = 0x10 if transactional else 0
-        assert one == with_fields(made_elsewhere(rows, 0, (producer, epoch, sequence)), attributes=attributes)
+        assert item == with_fields(made_elsewhere(rows, 0, (producer, epoch, sequence)), attributes=attributes)
 
 
 def test_a_stamp_keeps_the_codec_and_wraps_the_sequence() -> None:
@@ -198,9 +198,11 @@ def test_a_record_set_that_was_cut_off() -> None:
     whole = b"".join(batches)
     ends = [sum(map(len, batches[: number + 1])) for number in range(3)]
     for end in range(len(whole) + 1):
-        found = list(record_batches(whole[:end]))
-        assert [bytes(view) for _, view in found] == batches[: sum(one <= end for one in ends)]
-        assert all(header == read_header(view) for header, view in found)
+        actual_record_batches = list(record_batches(whole[:end]))
+        assert [bytes(view) for _, view in actual_record_batches] == batches[
+            : sum(single_end <= end for single_end in ends)
+        ]
+        assert all(header == read_header(view) for header, view in actual_record_batches)
 
 
 def test_a_record_set_of_nonsense() -> None:
@@ -271,15 +273,15 @@ def test_old_message_sets(magic: int, codec: int) -> None:
     builder.append(0, 5, b"k", b"v" * 100)
     builder.append(1, 6, None, None)
     data = bytes(builder.build())
-    found = list(record_batches(data + data[:20]))
-    assert [header.magic for header, _ in found] == [magic] * (1 if codec else 2)
-    assert not any(passable(header, codec=None) for header, _ in found)
-    read = [decode(header, view) for header, view in found]
-    assert [key for one in read for key in one.keys] == [b"k", None]
-    assert [value for one in read for value in one.values] == [b"v" * 100, None]
-    assert [offset for one in read for offset in one.offsets] == [0, 1]
-    assert [time for one in read for time in one.timestamps_ms] == ([5, 6] if magic else [-1, -1])
-    assert [headers for one in read for headers in one.headers] == [[], []]
+    actual_record_batches = list(record_batches(data + data[:20]))
+    assert [header.magic for header, _ in actual_record_batches] == [magic] * (1 if codec else 2)
+    assert not any(passable(header, codec=None) for header, _ in actual_record_batches)
+    read = [decode(header, view) for header, view in actual_record_batches]
+    assert [key for entry in read for key in entry.keys] == [b"k", None]
+    assert [value for entry in read for value in entry.values] == [b"v" * 100, None]
+    assert [offset for item in read for offset in item.offsets] == [0, 1]
+    assert [time for item in read for time in item.timestamps_ms] == ([5, 6] if magic else [-1, -1])
+    assert [headers for item in read for headers in item.headers] == [[], []]
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, ZSTD])

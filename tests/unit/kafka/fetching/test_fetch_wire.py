@@ -48,8 +48,8 @@ def answer(kind: type[FetchResponse_v7] | type[FetchResponse_v11], code: int = 0
     topics: dict[str, list[tuple[object, ...]]] = {}
     for (topic, number), error, high, stable, aborted, near, data in PARTS:
         replica = (near,) if newest else ()
-        one = (number, error, high, stable, 0, aborted or None, *replica, data or None)
-        topics.setdefault(topic, []).append(one)
+        entries = (number, error, high, stable, 0, aborted or None, *replica, data or None)
+        topics.setdefault(topic, []).append(entries)
     return bytes(kind(0, code, 99, list(topics.items())).encode())
 
 
@@ -64,8 +64,8 @@ def test_an_answer_is_as_the_library_writes_it(large: bool) -> None:
 def test_an_older_broker_is_asked_as_the_library_does() -> None:
     session, request = asked(4, 9)
     assert isinstance(request, FetchRequest_v7)
-    found = session.answered(FetchResponse_v7.decode(BytesIO(answer(FetchResponse_v7))))
-    assert found == [one._replace(near=-1) for one in PARTS]
+    result = session.answered(FetchResponse_v7.decode(BytesIO(answer(FetchResponse_v7))))
+    assert result == [item._replace(near=-1) for item in PARTS]
 
 
 @pytest.mark.parametrize("cut", [3, 20, 60, 100])

@@ -102,9 +102,9 @@ def test_old_messages_end_at_their_own_offset(magic: int) -> None:
     # A set is named by its last message's offset; with magic 0 the messages in it are by their own.
     struct.pack_into(">q", wrapper, 0, 2 if magic == 0 else 5)
     batches, behind = whole_batches(bytes(builder.build()), 1, (), read_committed=True, check_crcs=True)
-    assert ([decode(*one).values for one in batches], behind) == ([[b"1"], [b"2"]], 3)
+    assert ([decode(*batch).values for batch in batches], behind) == ([[b"1"], [b"2"]], 3)
     batches, behind = whole_batches(bytes(wrapper), 1, (), read_committed=True, check_crcs=True)
-    assert ([decode(*one).values for one in batches], behind) == ([[b"p0", b"p1", b"p2"]], 3 if magic == 0 else 6)
+    assert ([decode(*batch).values for batch in batches], behind) == ([[b"p0", b"p1", b"p2"]], 3 if magic == 0 else 6)
 
 
 def test_a_damaged_batch_is_refused() -> None:

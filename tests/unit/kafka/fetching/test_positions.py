@@ -32,12 +32,12 @@ def test_where_a_log_differs_from_what_was_read(end: EpochEnd, expected: int | N
 
 def test_a_log_that_lost_several_epochs_is_cut_until_all_that_is_left_is_there() -> None:
     """The leader has epoch 1 up to 40, 2 up to 95, and leads in 6."""
-    position, asked = Position(100, epochs=list(READ)), []
+    position, requests = Position(100, epochs=list(READ)), []
     answers = {5: EpochEnd(2, 95), 3: EpochEnd(2, 95), 1: EpochEnd(1, 40)}
     while (at := diverges_at(position, answers[position.epoch])) is not None:
-        asked.append(position.epoch)
+        requests.append(position.epoch)
         position.cut(at)
-    assert (position.offset, position.epochs, asked) == (40, [(1, 0)], [5, 1])
+    assert (position.offset, position.epochs, requests) == (40, [(1, 0)], [5, 1])
 
 
 def test_epochs_are_kept_as_they_are_read() -> None:

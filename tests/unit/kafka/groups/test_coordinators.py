@@ -30,8 +30,8 @@ class Brokers:
         if node in self.silent:
             await asyncio.sleep(600)
         if isinstance(request, FindCoordinatorRequest):
-            found = self.coordinators.pop(0) if len(self.coordinators) > 1 else self.coordinators[0]
-            return SimpleNamespace(error_code=0, coordinator_id=found)
+            coordinator = self.coordinators.pop(0) if len(self.coordinators) > 1 else self.coordinators[0]
+            return SimpleNamespace(error_code=0, coordinator_id=coordinator)
         if node < 0:
             raise KafkaConnectionError("refused")
         return SimpleNamespace(error_code=0, generation_id=1, leader_id="m", member_id="m", members=[])

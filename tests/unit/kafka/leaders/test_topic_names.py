@@ -16,7 +16,7 @@ def answer(*topics: tuple[str, int]) -> bytes:
         for n, rack in ((1, b"\0"), (2, compact("r")))
     )
     head = bytes(4) + varint(3) + broker + compact("cluster") + (1).to_bytes(4, "big")
-    made = [head, varint(len(topics) + 1)]
+    results = [head, varint(len(topics) + 1)]
     for name, count in topics:
         both = varint(3) + (1).to_bytes(4, "big") + (2).to_bytes(4, "big")
         partitions = b"".join(
@@ -24,9 +24,9 @@ def answer(*topics: tuple[str, int]) -> bytes:
             + NO_TAGS
             for n in range(count)
         )  # fmt: skip
-        made.append(bytes(2) + compact(name) + bytes(range(16)) + b"\0" + varint(count + 1) + partitions + bytes(4))
-        made.append(NO_TAGS)
-    return b"".join([*made, NO_TAGS])
+        results.append(bytes(2) + compact(name) + bytes(range(16)) + b"\0" + varint(count + 1) + partitions + bytes(4))
+        results.append(NO_TAGS)
+    return b"".join([*results, NO_TAGS])
 
 
 def test_the_same_names_come_out() -> None:

@@ -95,9 +95,9 @@ def _silent() -> Any:
 
 
 def test_a_protocol_in_front_of_an_address_is_passed_over_as_in_java() -> None:
-    given = {"bootstrap.servers": "PLAINTEXT://a:1, http://[::1]:2,b_c.d:3"}
-    assert client_arguments(given)["bootstrap_servers"] == ["a:1", "[::1]:2", "b_c.d:3"]
-    assert librdkafka_settings(given, "producer")["bootstrap.servers"] == "a:1,[::1]:2,b_c.d:3"
+    fields = {"bootstrap.servers": "PLAINTEXT://a:1, http://[::1]:2,b_c.d:3"}
+    assert client_arguments(fields)["bootstrap_servers"] == ["a:1", "[::1]:2", "b_c.d:3"]
+    assert librdkafka_settings(fields, "producer")["bootstrap.servers"] == "a:1,[::1]:2,b_c.d:3"
 
 
 def test_values_that_read_otherwise_elsewhere() -> None:
@@ -132,7 +132,7 @@ def test_values_that_read_otherwise_elsewhere() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("fields", "message"),
     [
         ({"auto.offset.reset": "by_duration:PT1H"}, "auto.offset.reset: 'by_duration:PT1H' is not legal: one of earli"),
         ({"fetch.min.bytes": "many"}, "fetch.min.bytes: 'many' is not legal: a whole number"),
@@ -154,19 +154,19 @@ def test_values_that_read_otherwise_elsewhere() -> None:
         ),
     ],
 )
-def test_what_cannot_be_used_is_told_for_both_libraries(given: dict[str, str], message: str) -> None:
+def test_what_cannot_be_used_is_told_for_both_libraries(fields: dict[str, str], message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
-        librdkafka_settings(given, "consumer")
-    if given.keys() & {"security.protocol", "sasl.login.class"}:
+        librdkafka_settings(fields, "consumer")
+    if fields.keys() & {"security.protocol", "sasl.login.class"}:
         with pytest.raises(InvalidArgument, match=message):
-            client_arguments({"bootstrap.servers": "a:1", **given})
+            client_arguments({"bootstrap.servers": "a:1", **fields})
 
 
 def test_who_one_is_goes_to_both_libraries(tmp_path: Path) -> None:
     authority = Authority()
     me = authority.issue("me")
     trust, key = authority.write_trust(tmp_path / "trust.p12"), me.write_pkcs12(tmp_path / "key.p12")
-    given = sasl("SCRAM-SHA-512", f'{SCRAM} required username="a" password="b\\"c";') | {
+    sasl_given = sasl("SCRAM-SHA-512", f'{SCRAM} required username="a" password="b\\"c";') | {
         "bootstrap.servers": "a:1",
         "security.protocol": "SASL_SSL",
         "ssl.truststore.location": str(trust),
@@ -175,7 +175,7 @@ def test_who_one_is_goes_to_both_libraries(tmp_path: Path) -> None:
         "ssl.keystore.password": PASSWORD,
         "ssl.endpoint.identification.algorithm": "",
     }
-    settings = librdkafka_settings(given, "admin")
+    settings = librdkafka_settings(sasl_given, "admin")
     assert settings == {
         "bootstrap.servers": "a:1",
         "security.protocol": "SASL_SSL",
@@ -188,10 +188,10 @@ def test_who_one_is_goes_to_both_libraries(tmp_path: Path) -> None:
         "ssl.endpoint.identification.algorithm": "none",
     }
     AdminClient(settings, logger=_silent())
-    arguments = client_arguments(given)
+    arguments = client_arguments(sasl_given)
     assert arguments["sasl_plain_password"] == 'b"c'
     assert not arguments["ssl_context"].present.check_hostname
-    assert client_arguments(dict(given))["ssl_context"].present is arguments["ssl_context"].present, "read once"
+    assert client_arguments(dict(sasl_given))["ssl_context"].present is arguments["ssl_context"].present, "read once"
 
 
 def test_a_clients_own_properties_go_over_the_workers_and_credentials_to_their_brokers_only() -> None:
@@ -204,8 +204,8 @@ def test_a_clients_own_properties_go_over_the_workers_and_credentials_to_their_b
         "producer.linger.ms": "7",
         "producer.acks": "1",
     }
-    made = merged(worker, {"producer.override.acks": "all", "consumer.override.acks": "x"}, "producer")
-    assert made == {
+    result = merged(worker, {"producer.override.acks": "all", "consumer.override.acks": "x"}, "producer")
+    assert result == {
         "bootstrap.servers": "a:1",
         "ssl.truststore.location": "/ca",
         **sasl("PLAIN", "secret"),
@@ -229,15 +229,17 @@ def test_faults_of_a_configuration() -> None:
         "source.cluster.sasl.oauthbearer.token.endpoint.url": URL,
         "transforms": None,
     }
-    found = client_faults(config, worker)
-    assert sorted(found) == [
+    actual_client_faults = client_faults(config, worker)
+    assert sorted(actual_client_faults) == [
         "consumer.override.sasl.jaas.config",
         "producer.override.batch.size",
         "producer.override.partitioner.class",
         "source.consumer.sasl.jaas.config",
         "target.cluster.sasl.oauthbearer.token.endpoint.url",
     ]
-    assert "records of a key would go to other partitions" in found["producer.override.partitioner.class"]
+    assert (
+        "records of a key would go to other partitions" in actual_client_faults["producer.override.partitioner.class"]
+    )
     assert client_faults({"producer.override.linger.ms": "5", "consumer.override.fetch.min.bytes": "1"}, worker) == {}
 
 

@@ -65,21 +65,29 @@ def documented() -> dict[tuple[str, ClientKind], str]:
 
 
 def producer(config: Mapping[str, str]) -> dict[str, Any]:
-    given = merged(WORKER, config, "producer")
-    made = dataclasses.asdict(producer_options(given, client_id="c", transactional_id="id"))
-    arguments = {key: value for key, value in client_arguments(given).items() if key != "retry_backoff_ms"}
-    return {**made.pop("settings"), **made, **arguments, "client": None}  # of ours nothing waits by that one
+    value = merged(WORKER, config, "producer")
+    result = dataclasses.asdict(producer_options(value, client_id="c", transactional_id="id"))
+    arguments = {key: value for key, value in client_arguments(value).items() if key != "retry_backoff_ms"}
+    return {**result.pop("settings"), **result, **arguments, "client": None}  # of ours nothing waits by that one
 
 
 def consumer(config: Mapping[str, str]) -> dict[str, Any]:
-    made = sink_consumer_properties(WORKER, config, "s", 0, read_committed=False, zombie_seconds=0)
-    return {**made, "group": sink_group(WORKER, config, "s"), "most": most_records(WORKER, config)}
+    new_sink_consumer_properties = sink_consumer_properties(
+        WORKER, config, "s", 0, read_committed=False, zombie_seconds=0
+    )
+    return {
+        **new_sink_consumer_properties,
+        "group": sink_group(WORKER, config, "s"),
+        "most": most_records(WORKER, config),
+    }
 
 
 def javas(config: Mapping[str, str]) -> dict[str, Any]:
     """A Java sink's own consumer."""
-    made = sink_consumer_properties(WORKER, config, "s", 0, read_committed=False, zombie_seconds=0)
-    return dict(own_consumer_properties(WORKER, config, made, 100))
+    new_sink_consumer_properties = sink_consumer_properties(
+        WORKER, config, "s", 0, read_committed=False, zombie_seconds=0
+    )
+    return dict(own_consumer_properties(WORKER, config, new_sink_consumer_properties, 100))
 
 
 def admin(config: Mapping[str, str]) -> dict[str, Any]:
@@ -94,54 +102,60 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 
 
 def test_each_key_of_the_page_is_tried_with_each_client() -> None:
-    tried = {(one.key, one.client) for one in EFFECTS} | {(k, client) for k in (*LOGINS, *TIMES) for client in MADE}
+    tried = {(item.key, item.client) for item in EFFECTS} | {(k, client) for k in (*LOGINS, *TIMES) for client in MADE}
     uses = documented()
-    assert {one for one, use in uses.items() if use != "refused"} == tried
+    assert {name for name, use in uses.items() if use != "refused"} == tried
     assert {key for (key, _), use in uses.items() if use == "refused"} == REFUSED.keys()
     assert len(uses) > 200, "the page was read"
 
 
-@pytest.mark.parametrize("one", EFFECTS, ids=lambda one: f"{one.client}.{one.key}")
-def test_a_key_has_its_effect_or_a_warning_names_it(one: Effect) -> None:
-    key = f"{one.client}.override.{one.key}"
-    config = {"name": "c", key: one.value}
+@pytest.mark.parametrize("effect", EFFECTS, ids=lambda value: f"{value.client}.{value.key}")
+def test_a_key_has_its_effect_or_a_warning_names_it(effect: Effect) -> None:
+    key = f"{effect.client}.override.{effect.key}"
+    config = {"name": "c", key: effect.value}
     assert client_faults(config, WORKER) == {}
-    seen = changed(MADE[one.client]({}), MADE[one.client](config))
+    seen = changed(MADE[effect.client]({}), MADE[effect.client](config))
     warned = [note for note in notes(FileStreamSource, config, WORKER) if note.startswith(f"{key}: ignored: ")]
-    of_worker = ignored({f"{one.client}.{one.key}": one.value}, standalone=False)
-    if one.seen is None:
-        assert (seen, len(warned), list(of_worker)) == ({}, 1, [f"{one.client}.{one.key}"])
+    of_worker = ignored({f"{effect.client}.{effect.key}": effect.value}, standalone=False)
+    if effect.seen is None:
+        assert (seen, len(warned), list(of_worker)) == ({}, 1, [f"{effect.client}.{effect.key}"])
         return
-    assert (seen, warned, of_worker) == (one.seen, [], {})
-    worker = {**WORKER, f"{one.client}.{one.key}": one.value}
-    assert merged(worker, {}, one.client)[one.key] == one.value, "as a worker's property too"  # type: ignore[arg-type]
-    if one.client == "consumer" and one.key not in NOT_OF_JAVAS:
-        assert one.key in changed(javas({}), javas(config)), "of a Java sink's own consumer"
+    assert (seen, warned, of_worker) == (effect.seen, [], {})
+    worker = {**WORKER, f"{effect.client}.{effect.key}": effect.value}
+    assert merged(worker, {}, effect.client)[effect.key] == effect.value, "as a worker's property too"  # type: ignore[arg-type]
+    if effect.client == "consumer" and effect.key not in NOT_OF_JAVAS:
+        assert effect.key in changed(javas({}), javas(config)), "of a Java sink's own consumer"
 
 
 def fetched(config: Mapping[str, str]) -> dict[str, Any]:
     """What a mirror reads its source with."""
     whole = {"source.cluster.bootstrap.servers": "h:1", **config}
-    given = reader_properties(whole)
-    arguments = {key: value for key, value in client_arguments(given).items() if key != "retry_backoff_ms"}
-    limits = dataclasses.asdict(FetchSettings.of(given))
-    how = {"committed": reads_committed(given), "reset": starts_at(given), "client.id": given.get("client.id")}
+    reader_properties_given = reader_properties(whole)
+    arguments = {
+        key: value for key, value in client_arguments(reader_properties_given).items() if key != "retry_backoff_ms"
+    }
+    limits = dataclasses.asdict(FetchSettings.of(reader_properties_given))
+    how = {
+        "committed": reads_committed(reader_properties_given),
+        "reset": starts_at(reader_properties_given),
+        "client.id": reader_properties_given.get("client.id"),
+    }
     return {**arguments, **limits, **how}
 
 
-@pytest.mark.parametrize("one", [one for one in EFFECTS if one.client == "consumer"], ids=lambda one: one.key)
-def test_a_key_of_a_mirrors_consumer_has_its_effect_or_a_warning_names_it(one: Effect) -> None:
-    value = {"isolation.level": "read_uncommitted", "check.crcs": "false"}.get(one.key, one.value)
-    key = f"source.consumer.{one.key}"
+@pytest.mark.parametrize("effect", [item for item in EFFECTS if item.client == "consumer"], ids=lambda value: value.key)
+def test_a_key_of_a_mirrors_consumer_has_its_effect_or_a_warning_names_it(effect: Effect) -> None:
+    value = {"isolation.level": "read_uncommitted", "check.crcs": "false"}.get(effect.key, effect.value)
+    key = f"source.consumer.{effect.key}"
     seen = changed(fetched({}), fetched({key: value}))
     config = {"name": "c", "connector.class": "MirrorSource", key: value}
     warned = [note for note in notes(MirrorSource, config, WORKER) if note.startswith(f"{key}: ignored: ")]
     assert bool(seen) != bool(warned), (seen, warned)
 
 
-@pytest.mark.parametrize("key", sorted({one.key for one in EFFECTS}))
+@pytest.mark.parametrize("key", sorted({item.key for item in EFFECTS}))
 def test_a_key_of_a_workers_own_clients_has_its_effect_or_a_warning_names_it(key: str) -> None:
-    value = next(one.value for one in EFFECTS if one.key == key)
+    value = next(item.value for item in EFFECTS if item.key == key)
     if key in USED or key == "client.dns.lookup":
         return
     seen = changed(client_arguments(WORKER), client_arguments({**WORKER, key: value}))
@@ -168,49 +182,49 @@ def of_tls(followed: FollowedContext | None) -> Any:
     if followed is None:
         return None
     context = followed.present
-    suites = sorted(one["name"] for one in context.get_ciphers())
+    suites = sorted(cipher["name"] for cipher in context.get_ciphers())
     return context.check_hostname, context.minimum_version, context.maximum_version, len(context.get_ca_certs()), suites
 
 
-def connected(given: Mapping[str, str]) -> dict[str, Any]:
+def connected(fields: Mapping[str, str]) -> dict[str, Any]:
     """What both libraries know of who they are to the brokers and whom they trust, aiokafka's under `aiokafka.`."""
-    arguments = client_arguments({**WORKER, **given})
+    arguments = client_arguments({**WORKER, **fields})
     arguments["ssl_context"] = of_tls(arguments.get("ssl_context"))
-    settings = librdkafka_settings(given, "admin")
+    settings = librdkafka_settings(fields, "admin")
     token = settings.pop("oauth_cb", None)
     arguments.pop("sasl_oauth_token_provider", None)
-    made = {**settings, **{f"aiokafka.{key}": value for key, value in arguments.items()}}
-    return made if token is None else {**made, "principal": token("")[2], "token": token("")[0]}
+    document = {**settings, **{f"aiokafka.{key}": value for key, value in arguments.items()}}
+    return document if token is None else {**document, "principal": token("")[2], "token": token("")[0]}
 
 
 @pytest.mark.parametrize("key", LOGINS)
 def test_a_key_of_trust_and_identity_reaches_both_libraries(key: str, stores: Mapping[str, str]) -> None:
-    one = LOGINS[key]
+    item = LOGINS[key]
 
-    def real(given: Mapping[str, str]) -> dict[str, str]:
-        return {name: stores.get(value, value) for name, value in given.items()}
+    def real(fields: Mapping[str, str]) -> dict[str, str]:
+        return {name: stores.get(value, value) for name, value in fields.items()}
 
-    config = {f"{client}.override.{key}": real({key: one.value})[key] for client in MADE}
+    config = {f"{client}.override.{key}": real({key: item.value})[key] for client in MADE}
     unheeded = {note.partition(".")[0] for note in notes(FileStreamSource, config, WORKER) if "ignored" in note}
-    assert unheeded == set(one.unheeded)
+    assert unheeded == set(item.unheeded)
     with token_server() as server:
         oauth.allow_urls(server.url)
-        base = {name: server.url if value == "@url" else value for name, value in real(one.base).items()}
-        given = {**base, key: server.url if one.value == "@url" else real({key: one.value})[key]}
-        if one.refused_without:
-            with pytest.raises(InvalidArgument, match=re.escape(one.refused_without)):
+        base = {name: server.url if value == "@url" else value for name, value in real(item.base).items()}
+        fields = {**base, key: server.url if item.value == "@url" else real({key: item.value})[key]}
+        if item.refused_without:
+            with pytest.raises(InvalidArgument, match=re.escape(item.refused_without)):
                 connected(base)
-        before = {} if one.refused_without else connected(base)
-        asked = len(server.asked)
-        if one.refused_with:
-            with pytest.raises(InvalidArgument, match=re.escape(one.refused_with)):
-                connected(given)
+        before = {} if item.refused_without else connected(base)
+        requested_len = len(server.asked)
+        if item.refused_with:
+            with pytest.raises(InvalidArgument, match=re.escape(item.refused_with)):
+                connected(fields)
             return
-        seen = changed(before, connected(given))
-        assert set(one.parts) <= seen.keys(), seen.keys()
-        if one.form:
-            user, form = server.asked[asked]
-            assert one.form in f"{base64.b64decode(user.removeprefix('Basic ')).decode()} {form}"
+        seen = changed(before, connected(fields))
+        assert set(item.parts) <= seen.keys(), seen.keys()
+        if item.form:
+            user, form = server.asked[requested_len]
+            assert item.form in f"{base64.b64decode(user.removeprefix('Basic ')).decode()} {form}"
 
 
 @pytest.mark.parametrize(
@@ -230,9 +244,9 @@ def test_the_time_of_a_login_is_as_it_is_given(
     monkeypatch.setattr(httpx, "Client", client)
     with token_server() as server:
         oauth.allow_urls(server.url)
-        made = tokens({**BEARER, oauth.URL_KEY: server.url, key: value})
-        made.current()
-    of = timeouts[0] if part in ("connect", "read") else made
+        new_tokens = tokens({**BEARER, oauth.URL_KEY: server.url, key: value})
+        new_tokens.current()
+    of = timeouts[0] if part in ("connect", "read") else new_tokens
     assert getattr(of, part) == expected
 
 

@@ -41,8 +41,8 @@ async def connected(port: int, context: ssl.SSLContext) -> bool:
 def connects(port: int, context: ssl.SSLContext) -> bool:
     """The same, in a thread."""
     try:
-        with socket.create_connection(("127.0.0.1", port)) as made:
-            context.wrap_socket(made, server_hostname="127.0.0.1").close()
+        with socket.create_connection(("127.0.0.1", port)) as connection:
+            context.wrap_socket(connection, server_hostname="127.0.0.1").close()
     except ssl.SSLError:
         return False
     return True
@@ -53,8 +53,8 @@ def properties(store: Path) -> dict[str, str]:
     return {"security.protocol": "SSL", **where}
 
 
-def context_of(given: Mapping[str, str]) -> Any:
-    return for_aiokafka(given)["ssl_context"]
+def context_of(fields: Mapping[str, str]) -> Any:
+    return for_aiokafka(fields)["ssl_context"]
 
 
 async def test_a_client_trusts_those_who_are_in_its_store_by_now(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ CLIENT = {"clientId": "me", "clientSecret": "se cret", "scope": "kafka", "extens
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
     monkeypatch.setattr(oauth, "_allowed", set())
-    with token_server() as made:
-        allow_urls(f"https://other.example, {made.url}")
-        yield made
+    with token_server() as new_token_server:
+        allow_urls(f"https://other.example, {new_token_server.url}")
+        yield new_token_server
 
 
 def claims(token: str) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def claims(token: str) -> dict[str, Any]:
 
 
 def test_client_credentials_are_sent_as_java_sends_them(server: TokenServer) -> None:
-    made = tokens({URL_KEY: server.url}, CLIENT)
-    token = made.current()
+    new_tokens = tokens({URL_KEY: server.url}, CLIENT)
+    token = new_tokens.current()
     assert (token.principal, token.extensions) == ("alice", {"cluster": "lkc"})
     assert server.asked == [
         ("Basic " + base64.b64encode(b"me:se cret").decode(), "grant_type=client_credentials&scope=kafka")
     ]
-    assert made.current() is token, "one token as long as it is good"
+    assert new_tokens.current() is token, "one token as long as it is good"
     assert "se cret" not in repr(token)
     encoded = {"sasl.oauthbearer.header.urlencode": "true", "sasl.oauthbearer.client.credentials.client.id": "a:b"}
     tokens({URL_KEY: server.url, **encoded}, CLIENT).current()
@@ -46,13 +46,13 @@ def test_client_credentials_are_sent_as_java_sends_them(server: TokenServer) -> 
 
 
 def test_why_a_server_gives_none_is_told(server: TokenServer) -> None:
-    given = {URL_KEY: server.url}
+    fields = {URL_KEY: server.url}
     server.status = 401
     with pytest.raises(Unauthenticated, match=r"gives no token: it answered 401 invalid_client"):
-        tokens(given, CLIENT).current()
+        tokens(fields, CLIENT).current()
     server.status = 503
     with pytest.raises(Unavailable, match="answered 503"):
-        tokens(given, CLIENT).current()
+        tokens(fields, CLIENT).current()
     with token_server() as gone:
         allow_urls(gone.url)
     with pytest.raises(Unavailable, match=rf"{gone.url} does not answer: .*Connection refused"):

@@ -43,60 +43,60 @@ class Giver:
 
 def test_a_token_is_renewed_before_its_end_and_kept_while_none_comes() -> None:
     giver = Giver()
-    made = giver.tokens(factor=0.0)
-    first, second = made.current(), made.current()
+    tokens = giver.tokens(factor=0.0)
+    first, second = tokens.current(), tokens.current()
     assert (first.text, second.text) == ("t1", "t2")
     for giver.failure in (AWAY, REFUSED):
         giver.now += 100
-        assert made.current() is second, "still good"
+        assert tokens.current() is second, "still good"
     giver.failure = None
     giver.now += 100
-    assert made.current().text == "t5"
+    assert tokens.current().text == "t5"
 
 
 def test_credentials_that_were_good_once_are_not_given_up() -> None:
     giver = Giver(life=-1.0)
-    made = giver.tokens()
-    made.current()
+    tokens = giver.tokens()
+    tokens.current()
     giver.failure = REFUSED
     with pytest.raises(Unavailable, match="it answered 401"):
-        made.current()
+        tokens.current()
 
 
 @pytest.mark.parametrize("failure", [REFUSED, AWAY])
 def test_who_gives_none_is_not_asked_at_once_again(failure: Unauthenticated | Unavailable) -> None:
     giver = Giver(failure=failure)
-    made = giver.tokens(retry=(1.0, 4.0))
+    tokens = giver.tokens(retry=(1.0, 4.0))
     asked_at = []
     for tenth in range(200):
         giver.now = tenth / 10
         before = giver.asked
         with pytest.raises(type(failure), match=failure.message) as told:
-            made.current()
+            tokens.current()
         assert told.value.reason == "NO_TOKEN"
         if giver.asked > before:
             asked_at.append(giver.now)
     assert asked_at == [0.0, 1.0, 3.0, 7.0, 11.0, 15.0, 19.0]
     giver.failure, giver.now = None, 23.0
-    made.current()
+    tokens.current()
 
 
 def test_that_no_token_comes_is_told_once_and_so_is_that_one_comes_again() -> None:
     giver = Giver(failure=AWAY)
-    made = giver.tokens()
+    tokens = giver.tokens()
     with capture_logs() as logs:
         for _ in range(20):
             giver.now += 1
             with pytest.raises(Unavailable):
-                made.current()
+                tokens.current()
         giver.failure = REFUSED
         giver.now += 100
         with pytest.raises(Unauthenticated):
-            made.current()
+            tokens.current()
         giver.failure = None
         giver.now += 100
-        made.current()
-    assert [(one["event"], one.get("error")) for one in logs] == [
+        tokens.current()
+    assert [(log["event"], log.get("error")) for log in logs] == [
         ("token_unavailable", AWAY.message),
         ("token_unavailable", REFUSED.message),
         ("token_available_again", None),

@@ -100,13 +100,13 @@ async def test_a_problem_is_that_of_the_topic_that_it_names(problem: str, whose:
     together = Together(three, problem=problem)
     async with asyncio.timeout(30):
         await first_of(together.follow(), three[2].read_to({0: 7}))
-    found = []
+    results = []
     for table in three:
         try:
             await table.read_to({0: 8}, seconds=0.0)
         except Exception as error:
-            found += [table.topic] if problem and problem in str(error) else []
-    assert found == whose
+            results += [table.topic] if problem and problem in str(error) else []
+    assert results == whose
 
 
 def test_of_a_key_in_two_partitions_the_newest_row_is_taken_and_in_one_the_last() -> None:

@@ -21,10 +21,10 @@ def walk(looks: Iterable[tuple[float, Measure]], workers: int = 2, stepped: floa
     trend, told = NO_TREND, []
     for now, seen in looks:
         trend = followed(trend, WANTED, seen, now)
-        wanted = next_workers(trend, WANTED, workers, None if stepped is None else now - stepped)
-        if wanted != workers:
-            told.append(f"{now:g} s: {workers} -> {wanted}: {reason(WANTED, seen)}")
-            workers, stepped, trend = wanted, now, NO_TREND
+        expected_workers = next_workers(trend, WANTED, workers, None if stepped is None else now - stepped)
+        if expected_workers != workers:
+            told.append(f"{now:g} s: {workers} -> {expected_workers}: {reason(WANTED, seen)}")
+            workers, stepped, trend = expected_workers, now, NO_TREND
     return told
 
 
@@ -69,12 +69,12 @@ def test_a_step_is_followed_by_a_pause() -> None:
 def test_by_default_workers_come_within_thirty_seconds_of_a_load(before: int) -> None:
     """`before`: seconds from a worker's last report to the load, which the next one tells half of, as reports are of
     the time since the last."""
-    wanted, trend = Autoscale(1, 2), NO_TREND
+    autoscale, trend = Autoscale(1, 2), NO_TREND
     for now in range(60):  # seconds after the load
         reports = (now + before) // REPORT_SECONDS
         share = min(1.0, (reports * REPORT_SECONDS - before) / REPORT_SECONDS) if reports else 0.0
-        trend = followed(trend, wanted, Measure(100.0 * share), float(now))
-        if next_workers(trend, wanted, 1, None) == 2:
+        trend = followed(trend, autoscale, Measure(100.0 * share), float(now))
+        if next_workers(trend, autoscale, 1, None) == 2:
             assert 10 <= now <= 22, "not for what is over at once, and with time to spare"
             return
     pytest.fail("nothing came")

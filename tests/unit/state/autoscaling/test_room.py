@@ -15,7 +15,7 @@ def connector(tasks: int, *, topics: str = "", **more: str) -> Connector:
 
 
 @pytest.mark.parametrize(
-    ("connectors", "tasks_follow", "found"),
+    ("connectors", "tasks_follow", "count"),
     [
         ([connector(2, topics="orders")], False, 2),
         ([connector(8, topics=" orders, lines")], False, 4),
@@ -29,10 +29,10 @@ def connector(tasks: int, *, topics: str = "", **more: str) -> Connector:
         ([], False, None),
     ],
 )
-def test_workers_have_something_to_do_up_to(connectors: list[Connector], tasks_follow: bool, found: int | None) -> None:
-    assert room(connectors, PARTITIONS, tasks_follow=tasks_follow) == found
+def test_workers_have_something_to_do_up_to(connectors: list[Connector], tasks_follow: bool, count: int | None) -> None:
+    assert room(connectors, PARTITIONS, tasks_follow=tasks_follow) == count
 
 
 def test_only_sinks_name_topics() -> None:
-    given = [connector(1, topics="orders, lines"), connector(1, topic="copied"), connector(1, **{"topics.regex": "x"})]
-    assert topics_of(given) == {"orders", "lines"}
+    values = [connector(1, topics="orders, lines"), connector(1, topic="copied"), connector(1, **{"topics.regex": "x"})]
+    assert topics_of(values) == {"orders", "lines"}

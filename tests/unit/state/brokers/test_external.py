@@ -27,11 +27,11 @@ PROBLEM = (
 
 
 async def test_those_that_do_not_answer_delay_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[str] = []
+    requests: list[str] = []
 
     async def ask(client: Mapping[str, str], *, seconds: float) -> str:
         server = client["bootstrap.servers"]
-        asked.append(server)
+        requests.append(server)
         if server == "answers:1":
             return "an-id"
         await asyncio.Event().wait()
@@ -47,7 +47,7 @@ async def test_those_that_do_not_answer_delay_no_other(tmp_path: Path, monkeypat
         probing = asyncio.ensure_future(ExternalProbe(store).reconcile())
         try:
             await eventually(lambda: store.snapshot.broker_cluster("last").kafka_cluster_id == "an-id", seconds=20)
-            await eventually(lambda: len(asked) == AT_ONCE + 1, seconds=20, what="its turn goes to the next")
+            await eventually(lambda: len(requests) == AT_ONCE + 1, seconds=20, what="its turn goes to the next")
         finally:
             probing.cancel()
             with suppress(asyncio.CancelledError):
@@ -69,7 +69,9 @@ async def on_one_kafka(store: Store, answers: Mapping[str, str], monkeypatch: py
     with capture_logs() as logged:
         await ExternalProbe(store).reconcile()
         await ExternalProbe(store).reconcile()
-    return [f"{one['worker_cluster']}: {one['problem']}" for one in logged if one["event"] == "names_in_kafka_clash"]
+    return [
+        f"{entry['worker_cluster']}: {entry['problem']}" for entry in logged if entry["event"] == "names_in_kafka_clash"
+    ]
 
 
 async def test_the_younger_of_two_that_turn_out_to_share_a_group_says_so(
@@ -91,7 +93,7 @@ async def test_the_younger_of_two_that_turn_out_to_share_a_group_says_so(
 async def test_two_kafkas_may_have_groups_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with open_store(str(tmp_path / "state.db")) as store:
         assert await on_one_kafka(store, {"one:1": "an-id", "two:1": "another"}, monkeypatch) == []
-        assert [one.status.message for one in store.snapshot.worker_clusters.values()] == ["", ""]
+        assert [worker_cluster.status.message for worker_cluster in store.snapshot.worker_clusters.values()] == ["", ""]
 
 
 class Brokers:
@@ -122,17 +124,17 @@ async def test_since_when_they_are_out_of_reach_and_whether_they_refuse(
 
         async with store.write() as tx:
             broker_clusters.create(tx, "b", ExternalBrokers("h:1"))
-        found = await asked(None)
-        assert (found.reachable, found.status.down_since, found.kafka_cluster_id) == (True, None, "id")
-        found = await asked(Unavailable("no answer"))
+        result = await asked(None)
+        assert (result.reachable, result.status.down_since, result.kafka_cluster_id) == (True, None, "id")
+        result = await asked(Unavailable("no answer"))
         since = now[0]
-        assert (found.seen.problem, found.seen.refused, found.status.down_since) == ("no answer", False, since)
-        found = await asked(Unauthenticated("wrong password"))
-        assert (found.seen.problem, found.seen.refused, found.status.down_since) == ("wrong password", True, since)
+        assert (result.seen.problem, result.seen.refused, result.status.down_since) == ("no answer", False, since)
+        result = await asked(Unauthenticated("wrong password"))
+        assert (result.seen.problem, result.seen.refused, result.status.down_since) == ("wrong password", True, since)
     async with open_store(str(tmp_path / "state.db")) as store:
-        assert store.snapshot.broker_clusters["b"] == found, "it is read again as it was"
+        assert store.snapshot.broker_clusters["b"] == result, "it is read again as it was"
         brokers.error = None
         await ExternalProbe(store).reconcile()
-        found = store.snapshot.broker_clusters["b"]
-        assert (found.reachable, found.seen.problem, found.seen.refused) == (True, "", False)
-        assert found.status.down_since is None
+        result = store.snapshot.broker_clusters["b"]
+        assert (result.reachable, result.seen.problem, result.seen.refused) == (True, "", False)
+        assert result.status.down_since is None

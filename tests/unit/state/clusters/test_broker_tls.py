@@ -23,21 +23,21 @@ UNSAID = BrokerTls.UNSPECIFIED
 
 
 def world() -> World:
-    made = World()
-    made.do_node("here", "online")
-    made.do_node("away", "online", "10.0.0.1")
-    made.do_node("unknown", "expected")
-    return made
+    new_world = World()
+    new_world.do_node("here", "online")
+    new_world.do_node("away", "online", "10.0.0.1")
+    new_world.do_node("unknown", "expected")
+    return new_world
 
 
 def decided(*nodes: str, tls: BrokerTls = UNSAID, ca: Authority | None = CA) -> ManagedBrokers:
-    made = with_tls(ManagedBrokers(nodes, tls=tls), "b", world().snapshot, ca, NOW)
-    assert isinstance(made, ManagedBrokers)
-    return made
+    result = with_tls(ManagedBrokers(nodes, tls=tls), "b", world().snapshot, ca, NOW)
+    assert isinstance(result, ManagedBrokers)
+    return result
 
 
 @pytest.mark.parametrize(
-    ("nodes", "ca", "wanted"),
+    ("nodes", "ca", "broker_tls"),
     [
         (("here",), CA, BrokerTls.NONE),
         (("here", "away"), CA, BrokerTls.MUTUAL),
@@ -46,9 +46,9 @@ def decided(*nodes: str, tls: BrokerTls = UNSAID, ca: Authority | None = CA) -> 
     ],
 )
 def test_where_nothing_is_said_brokers_off_loopback_have_it_if_there_is_a_ca(
-    nodes: tuple[str, ...], ca: Authority | None, wanted: BrokerTls
+    nodes: tuple[str, ...], ca: Authority | None, broker_tls: BrokerTls
 ) -> None:
-    assert decided(*nodes, ca=ca).tls is wanted
+    assert decided(*nodes, ca=ca).tls is broker_tls
 
 
 def test_clients_are_given_the_ca_and_where_it_is_asked_for_a_certificate_of_their_own() -> None:
@@ -68,18 +68,18 @@ def test_without_a_ca_it_cannot_be_asked_for() -> None:
 
 
 def test_brokers_workers_and_spark_are_planned_with_it() -> None:
-    made, spec = world(), decided("away", tls=BrokerTls.MUTUAL)
-    made.do_managed("default", "away")
-    made.brokers["default"] = replace(made.brokers["default"], spec=spec)
-    made.do_workers("w", "default", count="1")
-    made.do_start("workers", "w")
-    made.do_plan()
-    assert "broker/default/0" not in made.workloads, "its agent would start it in plain text"
+    new_world, spec = world(), decided("away", tls=BrokerTls.MUTUAL)
+    new_world.do_managed("default", "away")
+    new_world.brokers["default"] = replace(new_world.brokers["default"], spec=spec)
+    new_world.do_workers("w", "default", count="1")
+    new_world.do_start("workers", "w")
+    new_world.do_plan()
+    assert "broker/default/0" not in new_world.workloads, "its agent would start it in plain text"
     note = "waits for node away, whose agent is of a version that starts brokers without TLS"
-    assert note in made.brokers["default"].note
-    made.nodes["away"] = replace(made.nodes["away"], broker_tls=True)
-    made.do_plan()
-    specs = {name: one.spec for name, one in made.workloads.items()}
+    assert note in new_world.brokers["default"].note
+    new_world.nodes["away"] = replace(new_world.nodes["away"], broker_tls=True)
+    new_world.do_plan()
+    specs = {name: workload.spec for name, workload in new_world.workloads.items()}
     broker, worker, spark = specs["broker/default/0"], specs["worker/w/0"], specs["spark/away"]
     assert isinstance(broker, BrokerSpec)
     assert (broker.tls, broker.client_certificates) == (True, True)

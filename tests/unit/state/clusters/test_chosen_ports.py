@@ -31,7 +31,7 @@ SIX = range(10_000, 10_006)
 
 
 @pytest.mark.parametrize(
-    ("nodes", "begin", "found"),
+    ("nodes", "begin", "value"),
     [
         (("n1",), 0, [10_003, 10_004]),
         (("n2",), 0, [10_004, 10_005]),
@@ -40,8 +40,8 @@ SIX = range(10_000, 10_006)
         (("unknown",), 0, [10_003, 10_004]),
     ],
 )
-def test_they_are_free_on_all_nodes_and_named_by_nobody(nodes, begin, found) -> None:
-    assert chosen(2, nodes, SNAPSHOT, SIX, chance=lambda below: begin) == found
+def test_they_are_free_on_all_nodes_and_named_by_nobody(nodes, begin, value) -> None:
+    assert chosen(2, nodes, SNAPSHOT, SIX, chance=lambda below: begin) == value
 
 
 def test_what_a_spec_names_stays_and_is_not_chosen_again() -> None:
@@ -56,9 +56,9 @@ def test_brokers_of_others_get_none() -> None:
     assert with_broker_ports(ExternalBrokers("a:1"), SNAPSHOT, SIX) == ExternalBrokers("a:1")
     named = ManagedBrokers(("n1",), port=7, metrics_port=8)
     assert with_broker_ports(named, SNAPSHOT, SIX) == named
-    made = with_broker_ports(ManagedBrokers(("n1", "n2")), SNAPSHOT, SIX)
-    assert isinstance(made, ManagedBrokers)
-    assert {*made.ports} == {10_004, 10_005}
+    result = with_broker_ports(ManagedBrokers(("n1", "n2")), SNAPSHOT, SIX)
+    assert isinstance(result, ManagedBrokers)
+    assert {*result.ports} == {10_004, 10_005}
 
 
 def test_that_there_is_none_is_told() -> None:

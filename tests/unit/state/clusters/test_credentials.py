@@ -22,29 +22,29 @@ def values(password: str) -> dict[str, str]:
     return {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f'{PLAIN} required username="u" password="{password}";'}
 
 
-async def put(store: Store, given: dict[str, str], name: str = "prod/kafka") -> None:
+async def put(store: Store, fields: dict[str, str], name: str = "prod/kafka") -> None:
     async with store.write() as tx:
         if name in tx.snapshot.resources("secret"):
-            request = pb.UpdateSecretRequest(name=name, values=given)
+            request = pb.UpdateSecretRequest(name=name, values=fields)
             request.update_mask.paths.append("values")
             secret.update(tx, request)
         else:
-            secret.create(tx, pb.CreateSecretRequest(name=name, values=given))
+            secret.create(tx, pb.CreateSecretRequest(name=name, values=fields))
 
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[Store]:
-    async with open_store(str(tmp_path / "state.db")) as made:
-        await put(made, values("first-one"))
-        async with made.write() as tx:
+    async with open_store(str(tmp_path / "state.db")) as new_store:
+        await put(new_store, values("first-one"))
+        async with new_store.write() as tx:
             broker_clusters.create(tx, "b", SPEC)
-        yield made
+        yield new_store
 
 
 def spec(store: Store) -> ExternalBrokers:
-    found = store.snapshot.broker_cluster("b").spec
-    assert isinstance(found, ExternalBrokers)
-    return found
+    actual_spec = store.snapshot.broker_cluster("b").spec
+    assert isinstance(actual_spec, ExternalBrokers)
+    return actual_spec
 
 
 async def test_clients_get_what_the_secret_says_and_nobody_is_shown_it(store: Store, tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ async def test_what_cannot_be_is_refused_whichever_is_written(store: Store) -> N
     assert (await refused("other")).startswith(
         "spec.external.credential_profile: secret 'other', key sasl.mechanism: '[hidden]' is not"
     )
-    for given, field, message in (
+    for value, field, message in (
         ({"sasl.mechanism": "KERBEROS-5"}, "values.sasl.mechanism", "values.sasl.mechanism: '[hidden]' is not"),
         ({"password": "x"}, "values.password", "values.password: 'password' is not legal: begins with security., ssl."),
         (
@@ -99,8 +99,8 @@ async def test_what_cannot_be_is_refused_whichever_is_written(store: Store) -> N
         ),
     ):
         with pytest.raises(InvalidArgument) as error:
-            await put(store, given)
-        assert {one.field for one in error.value.violations} == {field}
+            await put(store, value)
+        assert {violation.field for violation in error.value.violations} == {field}
         assert error.value.message.startswith(message)
         assert "credential profile of broker cluster b" in error.value.message
     assert spec(store).connection == SPEC.client_properties | values("first-one")

@@ -46,16 +46,18 @@ def brokers(name: str, servers: str, kafka: str = "") -> BrokerCluster:
 )
 def test_two_broker_clusters_are_one_kafka_by_its_id_or_else_by_a_server(other: BrokerCluster, same: bool) -> None:
     mine = brokers("a", "h:1", "mine")
-    found = snapshot_of(broker_clusters={"a": mine, "b": other})
-    assert (found.names_of_kafka("a"), found.names_of_kafka("b")) == ((["a", "b"],) * 2 if same else (["a"], ["b"]))
+    snapshot = snapshot_of(broker_clusters={"a": mine, "b": other})
+    assert (snapshot.names_of_kafka("a"), snapshot.names_of_kafka("b")) == (
+        (["a", "b"],) * 2 if same else (["a"], ["b"])
+    )
 
 
 def test_a_name_in_kafka_is_looked_up_however_many_kafkas_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     compared: list[str] = []
 
-    def counted(one: BrokerCluster, other: BrokerCluster) -> bool:
+    def counted(broker_cluster: BrokerCluster, other: BrokerCluster) -> bool:
         compared.append(other.name)
-        return same_kafka(one, other)
+        return same_kafka(broker_cluster, other)
 
     monkeypatch.setattr(snapshots, "same_kafka", counted)
     others = {f"b{number}": brokers(f"b{number}", f"h{number}:1", f"k{number}") for number in range(500)}

@@ -31,7 +31,7 @@ LEAVES = dataclasses.replace(STAYS, name="broker/b/1", node="n2", goal=Goal.REMO
 
 
 @pytest.mark.parametrize(
-    ("state", "generation", "found"),
+    ("state", "generation", "value"),
     [
         (ProcessState.RUNNING, 1, ClusterState.STOPPING),
         (ProcessState.STOPPING, 2, ClusterState.STOPPING),
@@ -39,10 +39,10 @@ LEAVES = dataclasses.replace(STAYS, name="broker/b/1", node="n2", goal=Goal.REMO
         (ProcessState.REMOVED, 2, ClusterState.STOPPED),
     ],
 )
-def test_a_cluster_that_has_stopped_stays_so_while_a_broker_is_removed(state, generation, found) -> None:
+def test_a_cluster_that_has_stopped_stays_so_while_a_broker_is_removed(state, generation, value) -> None:
     leaves = dataclasses.replace(LEAVES, status=WorkloadStatus(state, generation))
     snapshot = snapshot_of(NODES, {"b": CLUSTER}, {}, {w.name: w for w in (STAYS, leaves)})
-    assert broker_cluster_status(CLUSTER, snapshot).state is found
+    assert broker_cluster_status(CLUSTER, snapshot).state is value
 
 
 LATER = TIME + timedelta(seconds=9)
@@ -84,9 +84,9 @@ def test_since_when_no_broker_can_be_reached() -> None:
 def test_a_cluster_with_a_worker_that_can_copy_nothing_is_degraded_and_says_why(reason: str) -> None:
     said = dataclasses.replace(RUNNING, reason=reason, message="nobody answers")
     away = dataclasses.replace(WORKER, status=said)
-    found = with_status(WORKERS, snapshot_of(NODES, {}, {}, {WORKER.name: away}), TIME).status
-    assert (found.state, found.message) == (ClusterState.DEGRADED, "worker/w/0: nobody answers")
-    assert found.ready_workers == 1, "it answers REST"
+    status = with_status(WORKERS, snapshot_of(NODES, {}, {}, {WORKER.name: away}), TIME).status
+    assert (status.state, status.message) == (ClusterState.DEGRADED, "worker/w/0: nobody answers")
+    assert status.ready_workers == 1, "it answers REST"
     well = with_status(WORKERS, snapshot_of(NODES, {}, {}, {WORKER.name: WORKER}), TIME).status
     assert (well.state, well.message) == (ClusterState.RUNNING, "")
 
@@ -94,11 +94,11 @@ def test_a_cluster_with_a_worker_that_can_copy_nothing_is_degraded_and_says_why(
 def test_who_was_ready_and_answers_no_more_degrades_its_cluster() -> None:
     silent = WorkloadStatus(ProcessState.STARTING, 2, reason="UNHEALTHY", message="does not answer")
     workers = {WORKER.name: dataclasses.replace(WORKER, status=silent)}
-    found = with_status(WORKERS, snapshot_of(NODES, {}, {}, workers), TIME).status
-    assert (found.state, found.message) == (ClusterState.DEGRADED, "worker/w/0: does not answer")
+    status = with_status(WORKERS, snapshot_of(NODES, {}, {}, workers), TIME).status
+    assert (status.state, status.message) == (ClusterState.DEGRADED, "worker/w/0: does not answer")
     starts = {WORKER.name: dataclasses.replace(WORKER, status=dataclasses.replace(silent, reason="", message=""))}
     assert with_status(WORKERS, snapshot_of(NODES, {}, {}, starts), TIME).status.state is ClusterState.STARTING
     spark = Workload("spark/n1", "n1", 2, Goal.RUNNING, SparkSpec("h", 2, "local[2]"), status=silent)
     both = {WORKER.name: WORKER, spark.name: spark}
-    found = with_status(WORKERS, snapshot_of(NODES, {}, {}, both), TIME).status
-    assert (found.state, found.message) == (ClusterState.DEGRADED, "spark/n1: does not answer")
+    status = with_status(WORKERS, snapshot_of(NODES, {}, {}, both), TIME).status
+    assert (status.state, status.message) == (ClusterState.DEGRADED, "spark/n1: does not answer")

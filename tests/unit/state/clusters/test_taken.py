@@ -171,13 +171,13 @@ def test_the_group_is_looked_at_before_the_topics() -> None:
     z = workers("z", count=1, properties={"group.id": "g", "status.storage.topic": "s"})
     snapshot = snapshot_of(NODES, {"ext": EXT}, {"a": a, "z": z})
     mine = {"group.id": "g", "config.storage.topic": "s", "offset.storage.topic": "c"}
-    found = []
+    results = []
     for key in ("group.id", "config.storage.topic", "offset.storage.topic"):
         with pytest.raises(FailedPrecondition) as refused:
             check_own_names("new", WorkerClusterSpec("ext", count=1, properties=mine), snapshot)
-        found.append((refused.value.metadata.get("property", "group.id"), refused.value.metadata["worker_cluster"]))
+        results.append((refused.value.metadata.get("property", "group.id"), refused.value.metadata["worker_cluster"]))
         del mine[key]
-    assert found == [("group.id", "z"), ("config.storage.topic", "z"), ("offset.storage.topic", "a")]
+    assert results == [("group.id", "z"), ("config.storage.topic", "z"), ("offset.storage.topic", "a")]
 
 
 @pytest.mark.parametrize(
@@ -198,10 +198,10 @@ def test_what_a_deleted_cluster_had_is_free_once_it_has_ended(goal, generation, 
     spec = WorkerSpec("held", "10.0.0.1", 9000, {}, "")
     worker = Workload("worker/held/0", "n1", generation, goal, spec, status=told)
     there = snapshot_of(NODES, {"ext": EXT}, {"held": gone}, {worker.name: worker})
-    wanted = WorkerClusterSpec("ext", ("n1",), port=9000, properties={"group.id": "keelman-held"})
+    expected_spec = WorkerClusterSpec("ext", ("n1",), port=9000, properties={"group.id": "keelman-held"})
     for check in (
-        lambda: check_ports_free("new", wanted, there),
-        lambda: check_own_names("new", wanted, there),
+        lambda: check_ports_free("new", expected_spec, there),
+        lambda: check_own_names("new", expected_spec, there),
         lambda: check_origin(WORKER_CLUSTER, "new", ORIGIN, there),
     ):
         if free:

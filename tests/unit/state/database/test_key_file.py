@@ -23,7 +23,7 @@ def test_a_key_file_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert len(key) == 32
     assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
     assert made_key(file) == read_keys(file)[0] == key
-    assert [one.name for one in file.parent.iterdir()] == ["secrets.key"]
+    assert [path.name for path in file.parent.iterdir()] == ["secrets.key"]
 
 
 @pytest.mark.parametrize("content", [b"", b"short", b"!" * 44, b"A" * 40, b"A" * 43 + b"=\nshort"])
@@ -56,7 +56,7 @@ def test_a_file_of_several_keys_takes_the_place_of_another(tmp_path: Path) -> No
     key = made_key(file)
     replace_keys(file, [b"n" * 32, key])
     assert (read_keys(file), file.stat().st_mode & 0o777) == ((b"n" * 32, key), 0o600)
-    assert [one.name for one in tmp_path.iterdir()] == ["secrets.key"]
+    assert [path.name for path in tmp_path.iterdir()] == ["secrets.key"]
 
 
 def python(code: str) -> KeyCommand:

@@ -109,8 +109,8 @@ async def test_an_update_of_workers_that_do_not_run_asks_them_once_they_do(
         is_stopped = state is OperationState.FAILED
         assert (store.snapshot.worker_clusters["one"].goal is ClusterGoal.STOPPED) == is_stopped
         steps = steps_of(store, workers)
-        asked = await steps[INITIALIZE].do(operation)
-        assert isinstance(asked, Done)
+        request = await steps[INITIALIZE].do(operation)
+        assert isinstance(request, Done)
         assert not isinstance(await steps[UPDATE_WORKERS].do(operation), Done), "they are on their way"
         workers.run = True
         async with store.write() as tx:
@@ -151,6 +151,6 @@ async def test_workers_that_run_are_asked_before_they_are_changed(tmp_path: Path
         async with store.write() as tx:
             operation = given_other_converters(tx, OperationState.SUCCEEDED)
             running(tx)
-        asked = await steps_of(store, workers)[INITIALIZE].do(operation)
-    assert isinstance(asked, Done)
-    assert asked.facts[FORMER]["config"] == CONFIG
+        request = await steps_of(store, workers)[INITIALIZE].do(operation)
+    assert isinstance(request, Done)
+    assert request.facts[FORMER]["config"] == CONFIG

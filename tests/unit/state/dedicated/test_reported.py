@@ -45,9 +45,9 @@ class Told:
 
     def tell(self, *, uid: str = "now", joined: bool = True, worker: str = "h:1") -> None:
         """All that a leader reports: its place, and its one connector, which has failed."""
-        found = Connector(worker_cluster="one", name="c", state=CONNECTOR_STATE_FAILED, uid=uid)
+        connector = Connector(worker_cluster="one", name="c", state=CONNECTOR_STATE_FAILED, uid=uid)
         place = pb.WorkerReport(worker_cluster="one", worker_id=worker, membership=WorkerMembership(joined=joined))
-        self._fold(CONNECTOR_REPORTS, "one/c", connector=pb.ConnectorReport(connector=found, round="1"))
+        self._fold(CONNECTOR_REPORTS, "one/c", connector=pb.ConnectorReport(connector=connector, round="1"))
         self._fold(CONNECTOR_REPORTS, "one", connectors=pb.ConnectorsReport(worker_cluster="one", round="1"))
         self._fold(WORKER_REPORTS, worker, worker=place)
 
@@ -87,9 +87,9 @@ def test_before_the_first_report_nothing_is_known(told: Told) -> None:
 
 def test_workers_that_report_are_asked_for_their_place_in_the_group(told: Told) -> None:
     told.tell()
-    found = told.seen()
-    assert found.connector is not None
-    assert (found.is_fresh, found.in_group) == (True, True)
+    result = told.seen()
+    assert result.connector is not None
+    assert (result.is_fresh, result.in_group) == (True, True)
     assert told.seen(node=NodeState.OFFLINE).in_group is True, "it reports itself"
     told.tell(joined=False)
     assert told.seen().in_group is False
@@ -105,9 +105,9 @@ def test_a_worker_that_is_silent_is_in_no_group_whatever_another_reports(told: T
 def test_the_last_report_of_workers_that_are_silent_is_kept(told: Told) -> None:
     told.tell()
     told.seconds = SILENT_SECONDS + 1
-    found = told.seen(ended=NOW)
-    assert found.connector is not None
-    assert (found.is_fresh, found.in_group) == (False, False)
+    result = told.seen(ended=NOW)
+    assert result.connector is not None
+    assert (result.is_fresh, result.in_group) == (False, False)
     assert told.seen().connector is not None, "the operation may be forgotten"
     assert told.seen(ended=NOW + timedelta(seconds=1)).connector is None, "the operation knew better"
 

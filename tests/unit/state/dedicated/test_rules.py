@@ -47,10 +47,10 @@ NONE = Snapshot()
 
 def seen(*workers: Workload, offline: str = "") -> Snapshot:
     """These workers, each on its node: n1, n2 and so on."""
-    made = [replace(one, name=f"worker/one/{n}", node=f"n{n + 1}") for n, one in enumerate(workers)]
-    states = {w.node: NodeState.OFFLINE if w.node == offline else NodeState.ONLINE for w in made}
+    results = [replace(worker, name=f"worker/one/{n}", node=f"n{n + 1}") for n, worker in enumerate(workers)]
+    states = {w.node: NodeState.OFFLINE if w.node == offline else NodeState.ONLINE for w in results}
     nodes = {name: Node(name, name, NOW, NOW, state, "h:1") for name, state in states.items()}
-    return snapshot_of(nodes, workloads={one.name: one for one in made})
+    return snapshot_of(nodes, workloads={result.name: result for result in results})
 
 
 def test_a_worker_that_waits_for_others_of_its_node_is_queued() -> None:
@@ -126,12 +126,12 @@ def test_workers_that_cannot_go_where_they_are_to_be() -> None:
 
 
 def connector(state: int, *tasks: int) -> Connector:
-    made = [ConnectorTask(task=n, state=one, trace="bad") for n, one in enumerate(tasks)]  # type: ignore[arg-type]
-    return Connector(name="c", state=state, tasks=made, trace="worse")  # type: ignore[arg-type]
+    connector_tasks = [ConnectorTask(task=n, state=task, trace="bad") for n, task in enumerate(tasks)]  # type: ignore[arg-type]
+    return Connector(name="c", state=state, tasks=connector_tasks, trace="worse")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("found", "waited", "had_failed", "expected"),
+    ("actual_connector", "waited", "had_failed", "expected"),
     [
         (connector(R, R), 4.0, False, Done),
         (connector(R, R), 1.0, False, Done),
@@ -145,15 +145,15 @@ def connector(state: int, *tasks: int) -> Connector:
         (connector(F), 4.0, True, "CONNECTOR_FAILED"),
     ],
 )
-def test_health(found: Connector, waited: float, *, had_failed: bool, expected: object) -> None:
+def test_health(actual_connector: Connector, waited: float, *, had_failed: bool, expected: object) -> None:
     seconds = timedelta(seconds=waited)
     try:
-        made: object = type(
-            health(DefinitionGoal.RUNNING, found, seconds, without_tasks=seconds, had_failed=had_failed)
+        reason: object = type(
+            health(DefinitionGoal.RUNNING, actual_connector, seconds, without_tasks=seconds, had_failed=had_failed)
         )
     except FailedPrecondition as error:
-        made = error.reason
-    assert made == expected
+        reason = error.reason
+    assert reason == expected
 
 
 @pytest.mark.parametrize(

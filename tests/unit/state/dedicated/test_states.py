@@ -115,12 +115,12 @@ def known(
     """A snapshot of these, with one worker, which has failed for a reason where one is given; or with one for each that
     says so of its brokers, "" for nothing."""
     status = WorkloadStatus(ProcessState.FAILED if reason else ProcessState.STARTING, 1, reason=reason)
-    made = [replace(WORKER, status=status)] if not away else []
+    results = [replace(WORKER, status=status)] if not away else []
     for number, said in enumerate(away):
         status = WorkloadStatus(ProcessState.RUNNING, 1, reason=said, message=f"{number}: no broker answers")
-        made.append(replace(WORKER, name=f"worker/one/{number}", status=status))
+        results.append(replace(WORKER, name=f"worker/one/{number}", status=status))
     nodes = {"n1": Node("n1", "n1", NOW, NOW, node, "h:1")}
-    return snapshot_of(nodes, {"b": brokers}, {"one": workers}, {one.name: one for one in made})
+    return snapshot_of(nodes, {"b": brokers}, {"one": workers}, {result.name: result for result in results})
 
 
 @pytest.mark.parametrize("seen", [RUNS, SILENT, LEFT, NOTHING_REPORTED])
@@ -236,10 +236,10 @@ def test_tags_of_meanwhile_outlive_an_update_that_is_taken_back() -> None:
     def said(document: str, tag: str, label: str) -> Annotations:
         return Annotations(labels={"team": label}, extra={"document": document, "tags": {"team": tag}})
 
-    former, wanted = (
+    former, expected = (
         replace(OLD, annotations=said("old", "red", "a")),
         replace(NEW, annotations=said("new", "red", "a")),
     )
-    now = replace(ONE, spec=replace(wanted, annotations=said("new", "blue", "b")))
-    ended = operation(OperationKind.UPDATE_CONFIG, facts=specs_of(former, wanted), state=OVER.FAILED, error=ERROR)
+    now = replace(ONE, spec=replace(expected, annotations=said("new", "blue", "b")))
+    ended = operation(OperationKind.UPDATE_CONFIG, facts=specs_of(former, expected), state=OVER.FAILED, error=ERROR)
     assert noted(now, ended).spec == replace(former, annotations=said("old", "blue", "b"))

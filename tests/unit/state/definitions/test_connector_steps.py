@@ -29,12 +29,14 @@ def operation(goal: str, former: Any, done: int, error: Failure | None = None, *
     if done:
         facts |= {"former": former, "uid": "u1"}
     target = Target("connector_definition", "orders", 2, goal)
-    made = Operation("op-1", "o1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps, facts=facts, error=error)
-    return dataclasses.replace(made, **more)
+    new_operation = Operation(
+        "op-1", "o1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps, facts=facts, error=error
+    )
+    return dataclasses.replace(new_operation, **more)
 
 
 @pytest.mark.parametrize(
-    ("found", "expected"),
+    ("actual_operation", "expected"),
     [
         (operation("RUNNING", None, 0, FAILURE), False),
         (operation("RUNNING", None, 1, FAILURE), True),  # a new one was refused
@@ -49,8 +51,8 @@ def operation(goal: str, former: Any, done: int, error: Failure | None = None, *
         (operation("ABSENT", OLD, 2, cancel_reason="no"), False),
     ],
 )
-def test_takes_back(found: Operation, *, expected: bool) -> None:
-    assert takes_back(found) is expected
+def test_takes_back(actual_operation: Operation, *, expected: bool) -> None:
+    assert takes_back(actual_operation) is expected
 
 
 BEFORE = AppliedDefinition(1, NOW, DefinitionGoal.PAUSED, {"a": "1"}, "u1")
@@ -59,7 +61,7 @@ S = OperationState
 
 
 @pytest.mark.parametrize(
-    ("found", "applied"),
+    ("actual_operation", "applied"),
     [
         (operation("RUNNING", OLD, 4, state=S.SUCCEEDED), AFTER),
         (operation("RUNNING", OLD, 1, FAILURE, state=S.FAILED), BEFORE),
@@ -70,13 +72,15 @@ S = OperationState
         (operation("ABSENT", OLD, 1, FAILURE, state=S.FAILED), BEFORE),
     ],
 )
-def test_what_was_applied(found: Operation, applied: AppliedDefinition) -> None:
-    found = dataclasses.replace(found, message="a: no" if found.state is S.FAILED else "canceled: no")
+def test_what_was_applied(actual_operation: Operation, applied: AppliedDefinition) -> None:
+    actual_operation = dataclasses.replace(
+        actual_operation, message="a: no" if actual_operation.state is S.FAILED else "canceled: no"
+    )
     spec = ConnectorDefinitionSpec("demo", "c", {"a": "2"})
     definition = ConnectorDefinition("orders", "d1", NOW, NOW, 2, spec, applied=BEFORE, operation="op-1", applying=True)
-    made = noted(definition, found, NOW)
-    assert (made.applied, made.applying) == (applied, False)
-    assert made.message == ("a: no" if found.state is S.FAILED else "")
+    result = noted(definition, actual_operation, NOW)
+    assert (result.applied, result.applying) == (applied, False)
+    assert result.message == ("a: no" if actual_operation.state is S.FAILED else "")
     of_another = dataclasses.replace(definition, operation="op-2")
-    assert noted(of_another, found, NOW) is of_another
-    assert noted(definition, dataclasses.replace(found, state=S.RUNNING), NOW) is definition
+    assert noted(of_another, actual_operation, NOW) is of_another
+    assert noted(definition, dataclasses.replace(actual_operation, state=S.RUNNING), NOW) is definition

@@ -26,13 +26,15 @@ def definition(goal: str = "RUNNING", uid: str = "u1", *, applying: bool = False
 
 
 def connector(state: str = "RUNNING", uid: str = "", **config: str | None) -> Connector:
-    found = {key.replace("_", "."): text for key, text in (SHOWN | config).items()}
-    kept = {key: text for key, text in found.items() if text is not None}
-    return Connector(name="orders", state=ConnectorState.Value(f"CONNECTOR_STATE_{state}"), config=kept, uid=uid)
+    texts = {key.replace("_", "."): text for key, text in (SHOWN | config).items()}
+    stored_texts = {key: text for key, text in texts.items() if text is not None}
+    return Connector(
+        name="orders", state=ConnectorState.Value(f"CONNECTOR_STATE_{state}"), config=stored_texts, uid=uid
+    )
 
 
 @pytest.mark.parametrize(
-    ("goal", "found", "expected"),
+    ("goal", "actual_connector", "expected"),
     [
         ("RUNNING", connector(), []),
         ("RUNNING", connector("FAILED"), []),
@@ -61,8 +63,8 @@ def connector(state: str = "RUNNING", uid: str = "", **config: str | None) -> Co
         ),
     ],
 )
-def test_drifts(goal: str, found: Connector | None, expected: list[str]) -> None:
-    assert drifts(definition(goal), found, LATER) == expected
+def test_drifts(goal: str, actual_connector: Connector | None, expected: list[str]) -> None:
+    assert drifts(definition(goal), actual_connector, LATER) == expected
 
 
 def test_what_is_being_applied_or_was_a_moment_ago_has_not_drifted() -> None:

@@ -12,15 +12,17 @@ from keelman.state.operations.moves import Done, Waiting
 
 
 def connector(state: str, *tasks: str, trace: str = "") -> Connector:
-    found = [
+    connector_tasks = [
         ConnectorTask(task=n, state=ConnectorState.Value(f"CONNECTOR_STATE_{task}"), trace=trace)
         for n, task in enumerate(tasks)
     ]
-    return Connector(name="c", state=ConnectorState.Value(f"CONNECTOR_STATE_{state}"), tasks=found, trace=trace)
+    return Connector(
+        name="c", state=ConnectorState.Value(f"CONNECTOR_STATE_{state}"), tasks=connector_tasks, trace=trace
+    )
 
 
 @pytest.mark.parametrize(
-    ("goal", "found", "seconds", "was_running", "expected"),
+    ("goal", "actual_connector", "seconds", "was_running", "expected"),
     [
         ("RUNNING", connector("RUNNING", "RUNNING", "RUNNING"), 0, False, None),
         ("RUNNING", connector("RUNNING", "RUNNING"), 0, True, "its state may be that of before"),
@@ -38,25 +40,27 @@ def connector(state: str, *tasks: str, trace: str = "") -> Connector:
         ("STOPPED", connector("FAILED"), 0, True, "the connector is FAILED"),
     ],
 )
-def test_awaited(goal: str, found: Connector, seconds: int, *, was_running: bool, expected: str | None) -> None:
+def test_awaited(
+    goal: str, actual_connector: Connector, seconds: int, *, was_running: bool, expected: str | None
+) -> None:
     waited = timedelta(seconds=seconds)
-    outcome = awaited(DefinitionGoal(goal), found, waited, without_tasks=waited, was_running=was_running)
+    outcome = awaited(DefinitionGoal(goal), actual_connector, waited, without_tasks=waited, was_running=was_running)
     assert isinstance(outcome, Done) if expected is None else outcome == Waiting(expected, 0.3)
 
 
 @pytest.mark.parametrize(
-    ("found", "message"),
+    ("actual_connector", "message"),
     [
         (connector("FAILED", trace="no such table\n\tat x"), "the connector failed: no such table"),
         (connector("RUNNING", "FAILED", trace="\nno such file: /x\nat y"), "task 0 failed: no such file: /x"),
         (connector("RUNNING", "FAILED"), "task 0 failed: its worker gave no reason"),
     ],
 )
-def test_one_that_has_failed_is_told_by_the_first_line_of_its_trace(found: Connector, message: str) -> None:
+def test_one_that_has_failed_is_told_by_the_first_line_of_its_trace(actual_connector: Connector, message: str) -> None:
     for was_running, seconds in ((False, 0), (True, 3)):
         waited = timedelta(seconds=seconds)
         with pytest.raises(FailedPrecondition) as failed:
-            awaited(DefinitionGoal.RUNNING, found, waited, without_tasks=waited, was_running=was_running)
+            awaited(DefinitionGoal.RUNNING, actual_connector, waited, without_tasks=waited, was_running=was_running)
         assert (failed.value.message, failed.value.reason) == (message, "CONNECTOR_FAILED")
 
 

@@ -20,12 +20,12 @@ class Seen:
         store = SimpleNamespace(database=SimpleNamespace(clock=lambda: self.now))
         self.steps = ConnectorSteps(cast(Any, store), cast(Any, None))
 
-    def after(self, seconds: float, found: Connector = BARE, *, name: str = "one", back: bool = False) -> float:
+    def after(self, seconds: float, connector: Connector = BARE, *, name: str = "one", back: bool = False) -> float:
         self.now += timedelta(seconds=seconds)
         operation = SimpleNamespace(
             name=name, target=SimpleNamespace(name="orders"), back_time=self.now if back else None
         )
-        return self.steps.without_tasks(cast(Any, operation), found).total_seconds()
+        return self.steps.without_tasks(cast(Any, operation), connector).total_seconds()
 
 
 def test_the_time_of_looks_adds_up_until_it_is_seen_otherwise() -> None:

@@ -4,13 +4,13 @@ from keelman.state.kafka.properties import completed, for_workers
 
 
 def test_who_one_is_to_the_brokers_stands_once_and_all_else_under_each_client() -> None:
-    found = for_workers(
+    result = for_workers(
         {
             "security.protocol": "SSL", "ssl.truststore.location": "/t", "metadata.max.age.ms": "9", "linger.ms": "1",
             "group.id": "mine", "client.id": "me", "bootstrap.servers": "elsewhere:1",
         }
     )  # fmt: skip
-    assert found == {
+    assert result == {
         "security.protocol": "SSL",
         "ssl.truststore.location": "/t",
         "metadata.max.age.ms": "9",
@@ -20,6 +20,10 @@ def test_who_one_is_to_the_brokers_stands_once_and_all_else_under_each_client() 
 
 
 def test_the_workers_own_properties_win() -> None:
-    given = {**for_workers({"security.protocol": "SSL", "linger.ms": "1"}), "producer.linger.ms": "7"}
-    made = completed("demo", given, bootstrap_servers="a:1", brokers=1, listener="http://h:1")
-    assert (made["producer.linger.ms"], made["security.protocol"], made["bootstrap.servers"]) == ("7", "SSL", "a:1")
+    fields = {**for_workers({"security.protocol": "SSL", "linger.ms": "1"}), "producer.linger.ms": "7"}
+    document = completed("demo", fields, bootstrap_servers="a:1", brokers=1, listener="http://h:1")
+    assert (document["producer.linger.ms"], document["security.protocol"], document["bootstrap.servers"]) == (
+        "7",
+        "SSL",
+        "a:1",
+    )

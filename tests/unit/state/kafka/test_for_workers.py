@@ -4,9 +4,9 @@ from keelman.state.kafka.properties import for_workers
 
 
 def test_where_tokens_may_come_from_goes_with_how_they_are_asked_for() -> None:
-    given = {"sasl.mechanism": "OAUTHBEARER", "keelman.oauthbearer.allowed.urls": "http://a/token"}
-    assert for_workers(given) == given
+    fields = {"sasl.mechanism": "OAUTHBEARER", "keelman.oauthbearer.allowed.urls": "http://a/token"}
+    assert for_workers(fields) == fields
 
 
 def test_what_is_a_clients_own_is_behind_its_prefix() -> None:
-    assert for_workers({"linger.ms": "5"}).keys() == {f"{one}.linger.ms" for one in ("producer", "consumer", "admin")}
+    assert for_workers({"linger.ms": "5"}).keys() == {f"{item}.linger.ms" for item in ("producer", "consumer", "admin")}

@@ -32,11 +32,11 @@ def refused(properties: dict[str, str], **more: object) -> InvalidArgument:
     return caught.value
 
 
-@pytest.mark.parametrize(("key", "value", "legal"), [one for one in ILLEGAL if one[0] not in NOT_THE_USERS])
+@pytest.mark.parametrize(("key", "value", "legal"), [item for item in ILLEGAL if item[0] not in NOT_THE_USERS])
 def test_what_a_worker_would_refuse_is_refused_with_its_field_and_what_is_legal(key, value, legal) -> None:
-    given = {key: value} | ({"offset.storage.topic": value} if key == "status.storage.topic" else {})
-    error = refused(given)
-    assert [one.field for one in error.violations] == [f"spec.properties.{key}"]
+    submitted = {key: value} | ({"offset.storage.topic": value} if key == "status.storage.topic" else {})
+    error = refused(submitted)
+    assert [violation.field for violation in error.violations] == [f"spec.properties.{key}"]
     assert error.message == error.violations[0].description
     assert error.message.startswith(f"spec.properties.{key}: ")
     assert value in error.message
@@ -44,9 +44,9 @@ def test_what_a_worker_would_refuse_is_refused_with_its_field_and_what_is_legal(
 
 
 def test_all_that_is_wrong_is_told_at_once_each_under_its_field() -> None:
-    given = {"listeners": "http://:1", "session.timeout.ms": "soon", "keelman.cpus": "none", "producer.acks": "few"}
-    error = refused(given)
-    assert {one.field.removeprefix("spec.properties.") for one in error.violations} == set(given)
+    fields = {"listeners": "http://:1", "session.timeout.ms": "soon", "keelman.cpus": "none", "producer.acks": "few"}
+    error = refused(fields)
+    assert {violation.field.removeprefix("spec.properties.") for violation in error.violations} == set(fields)
     assert error.message.startswith("4 things are wrong: spec.properties.listeners: 'http://:1' is not legal: leave")
 
 
@@ -60,35 +60,35 @@ def test_where_a_worker_is_reached_is_not_the_users_to_say() -> None:
 
 def test_https_needs_a_key_and_a_certificate() -> None:
     keystore = "listeners.https.ssl.keystore.location"
-    (found,) = refused({}, https=True).violations
-    assert found.field == "spec.properties.ssl.keystore.location"
-    assert "an https listener needs a key and a certificate" in found.description
+    (result,) = refused({}, https=True).violations
+    assert result.field == "spec.properties.ssl.keystore.location"
+    assert "an https listener needs a key and a certificate" in result.description
     check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties={keystore: "/k"}, https=True))
-    (found,) = refused({keystore: "/k"}, https=True, admin_port=8084, metrics_port=8085).violations
-    assert found.field == "spec.properties.ssl.keystore.location", "administrators' listeners have keys of their own"
+    (result,) = refused({keystore: "/k"}, https=True, admin_port=8084, metrics_port=8085).violations
+    assert result.field == "spec.properties.ssl.keystore.location", "administrators' listeners have keys of their own"
 
 
 def test_what_the_workers_host_may_make_right_is_taken() -> None:
-    given = {**LOGIN, **ENVIRONMENT, "rest.extension.classes": EXTENSION, "keelman.jaas.file": "/not/here"}
-    given |= {"session.timeout.ms": "${env:SESSION}", "plugin.path": "/not/here", "acme.own": "x"}
-    check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties=given))
+    fields = {**LOGIN, **ENVIRONMENT, "rest.extension.classes": EXTENSION, "keelman.jaas.file": "/not/here"}
+    fields |= {"session.timeout.ms": "${env:SESSION}", "plugin.path": "/not/here", "acme.own": "x"}
+    check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties=fields))
 
 
 def test_properties_are_judged_with_those_by_which_its_brokers_are_reached() -> None:
     half = {"producer.security.protocol": "SASL_SSL", "producer.sasl.mechanism": "PLAIN"}
-    (found,) = refused(half).violations
-    assert "sasl.jaas.config is missing" in found.description
+    (result,) = refused(half).violations
+    assert "sasl.jaas.config is missing" in result.description
     check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties=half), LOGIN)
 
 
 def test_workers_of_kafka_connect_are_held_to_what_they_refuse_themselves() -> None:
-    given = {"session.timeout.ms": "soon", "offset.storage.partitions": "0", "keelman.cpus": "none", "acme.own": "x"}
-    error = refused(given, engine=WorkerEngine.KAFKA_CONNECT)
-    fields = {one.field.removeprefix("spec.properties.") for one in error.violations}
+    values = {"session.timeout.ms": "soon", "offset.storage.partitions": "0", "keelman.cpus": "none", "acme.own": "x"}
+    error = refused(values, engine=WorkerEngine.KAFKA_CONNECT)
+    fields = {violation.field.removeprefix("spec.properties.") for violation in error.violations}
     assert fields == {"session.timeout.ms", "offset.storage.partitions"}
     assert "spec.properties.session.timeout.ms: Invalid value soon" in error.message
-    (found,) = refused({}, engine=WorkerEngine.KAFKA_CONNECT, https=True).violations
-    assert found.field == "spec.properties.ssl.keystore.location"
+    (result,) = refused({}, engine=WorkerEngine.KAFKA_CONNECT, https=True).violations
+    assert result.field == "spec.properties.ssl.keystore.location"
     own = {"value.converter": "com.example.Own", "metric.reporters": "com.example.Own"}
     spec = WorkerClusterSpec("default", count=1, properties=own, engine=WorkerEngine.KAFKA_CONNECT)
     check_worker_properties("demo", spec)
@@ -102,10 +102,10 @@ def test_no_secret_is_in_what_is_refused() -> None:
 
 
 def test_broker_properties_that_keelman_sets_are_refused_each_under_its_field() -> None:
-    given = dict.fromkeys(SET_ELSEWHERE, "x") | {"num.partitions": "3"}
+    value = dict.fromkeys(SET_ELSEWHERE, "x") | {"num.partitions": "3"}
     with pytest.raises(InvalidArgument) as caught:
-        check(ManagedBrokers(("n1",), given), SNAPSHOT)
-    fields = {one.field.removeprefix("spec.managed.properties.") for one in caught.value.violations}
+        check(ManagedBrokers(("n1",), value), SNAPSHOT)
+    fields = {violation.field.removeprefix("spec.managed.properties.") for violation in caught.value.violations}
     assert fields == set(SET_ELSEWHERE)
 
 
@@ -113,10 +113,12 @@ def test_client_properties_that_no_client_can_use_are_refused() -> None:
     check(ExternalBrokers("a:1", LOGIN), SNAPSHOT)
     with pytest.raises(InvalidArgument) as caught:
         check(ExternalBrokers("a:1", {**LOGIN, "sasl.mechanism": "GSSAPI", "request.timeout.ms": "soon"}), SNAPSHOT)
-    assert {one.field for one in caught.value.violations} >= {"spec.external.client_properties.request.timeout.ms"}
+    assert {violation.field for violation in caught.value.violations} >= {
+        "spec.external.client_properties.request.timeout.ms"
+    }
 
 
 def test_the_table_is_of_what_is_refused() -> None:
-    for name, given in REFUSED.items():
-        if not {*NOT_THE_USERS, "admin.listeners"} & given.keys():
-            assert refused(given).violations, name
+    for name, value in REFUSED.items():
+        if not {*NOT_THE_USERS, "admin.listeners"} & value.keys():
+            assert refused(value).violations, name

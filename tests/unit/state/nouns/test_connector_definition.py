@@ -53,17 +53,19 @@ async def test_it_is_read_again_as_it_was_with_its_secrets_sealed(tmp_path: Path
             create(tx, "orders", SPEC)
             worker_clusters.start(tx, "demo", "")
         async with store.write() as tx:
-            kept, operation = apply(tx, pb.ApplyConnectorDefinitionRequest(name="orders", goal=DEFINITION_GOAL_RUNNING))
+            stored, operation = apply(
+                tx, pb.ApplyConnectorDefinitionRequest(name="orders", goal=DEFINITION_GOAL_RUNNING)
+            )
         assert operation.facts["config"] == CONFIG
         assert [step.name for step in operation.steps] == ["ask-workers", "write-config", "set-state", "await-state"]
-        shown = definition_message(kept)
+        shown = definition_message(stored)
         assert dict(shown.spec.config) == CONFIG | {"db.password": "[hidden]"}
         assert (shown.status.applying, shown.status.operation) == (True, operation.name)
     for file in tmp_path.glob("state.db*"):
         assert b"s3cret" not in file.read_bytes()
     async with open_store(str(tmp_path / "state.db")) as store:
-        assert store.snapshot.connector_definitions == {"orders": kept}
-        assert dict(definition_message(kept, with_secrets=True).spec.config) == CONFIG
+        assert store.snapshot.connector_definitions == {"orders": stored}
+        assert dict(definition_message(stored, with_secrets=True).spec.config) == CONFIG
         with pytest.raises(FailedPrecondition) as refused:
             async with store.write() as tx:
                 apply(tx, pb.ApplyConnectorDefinitionRequest(name="orders", goal=DEFINITION_GOAL_ABSENT))
@@ -145,8 +147,8 @@ async def test_what_workers_said_before_they_stopped_is_not_shown(
             tx.put(replace(tx.snapshot.worker_cluster("demo"), goal=goal))
         api = ConnectorDefinitionApi(cast("Parts", SimpleNamespace(store=store, reports=reports)))
         request = pb.GetConnectorDefinitionRequest(name="orders")
-        found = (await api.GetConnectorDefinition(request, cast("Any", None))).connector_definition
-        assert found.status.HasField("connector") is is_shown
+        connector_definition = (await api.GetConnectorDefinition(request, cast("Any", None))).connector_definition
+        assert connector_definition.status.HasField("connector") is is_shown
 
 
 async def test_a_worker_cluster_that_definitions_name_goes_unless_only_an_unused_one_may(tmp_path: Path) -> None:

@@ -23,18 +23,18 @@ def test_a_name_says_kind_scope_and_key(kind: str, scope: str, key: str) -> None
 
 def test_a_document_is_in_the_index_under_its_kind_and_scope() -> None:
     snapshot = Snapshot()
-    made = [Document(k, s, "key", "u", TIME, TIME) for k, s in (("a", "s"), ("a", ""), ("b", "s"))]
-    for one in made:
-        snapshot.put(one)
-    assert [one.kind for one in snapshot.documents_of("a", "s")] == ["a"]
+    documents = [Document(k, s, "key", "u", TIME, TIME) for k, s in (("a", "s"), ("a", ""), ("b", "s"))]
+    for item in documents:
+        snapshot.put(item)
+    assert [document.kind for document in snapshot.documents_of("a", "s")] == ["a"]
     assert len(snapshot.documents_of("a", "")) == len(snapshot.documents_of("", "s")) == 2
-    snapshot.drop(DOCUMENT, made[0].name)
+    snapshot.drop(DOCUMENT, documents[0].name)
     assert snapshot.documents_of("a", "s") == []
 
 
 def test_a_row_holds_all_of_it() -> None:
-    made = Document("k", "s/t", "%", "u", TIME, TIME, {"a": [1]}, {"password": "p"}, "7")
-    assert NOUN.from_row(**{key: value for key, value in NOUN.to_row(made).items() if key != "noun"}) == made
+    document = Document("k", "s/t", "%", "u", TIME, TIME, {"a": [1]}, {"password": "p"}, "7")
+    assert NOUN.from_row(**{key: value for key, value in NOUN.to_row(document).items() if key != "noun"}) == document
 
 
 @pytest.mark.parametrize(

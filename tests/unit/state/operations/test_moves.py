@@ -38,8 +38,8 @@ def operation(*states: StepState, **more: object) -> Operation:
         for n, state in enumerate(states)
     )
     target = Target("connector_definition", "orders", 1, "RUNNING")
-    made = Operation("op-1", "u1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps)
-    return dataclasses.replace(made, **more)  # type: ignore[arg-type]
+    new_operation = Operation("op-1", "u1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps)
+    return dataclasses.replace(new_operation, **more)  # type: ignore[arg-type]
 
 
 P, R, D, F, S, U = (StepState(s) for s in ("PENDING", "RUNNING", "DONE", "FAILED", "SKIPPED", "UNDONE"))
@@ -47,7 +47,7 @@ BACK = OperationState.ROLLING_BACK
 
 
 @pytest.mark.parametrize(
-    ("given", "move"),
+    ("operation_given", "move"),
     [
         (operation(P, P), Begin(0)),
         (operation(R, P), Do(0)),
@@ -61,20 +61,20 @@ BACK = OperationState.ROLLING_BACK
         (operation(D, S, P, state=BACK), Undo(0)),
         (operation(S, P, state=BACK, cancel_reason="no"), End(OperationState.CANCELED)),
     ],
-    ids=lambda one: type(one).__name__,
+    ids=lambda value: type(value).__name__,
 )
-def test_next_move(given: Operation, move: Move) -> None:
-    assert next_move(given) == move
+def test_next_move(operation_given: Operation, move: Move) -> None:
+    assert next_move(operation_given) == move
 
 
-def story(made: Operation, *changes: Callable[[Operation], Operation]) -> Operation:
+def story(new_operation: Operation, *changes: Callable[[Operation], Operation]) -> Operation:
     for change in changes:
-        made = change(made)
-    return made
+        new_operation = change(new_operation)
+    return new_operation
 
 
 def test_a_failed_operation_is_taken_back_the_last_step_first() -> None:
-    made = story(
+    new_story = story(
         operation(P, P, P),
         lambda o: begun(o, 0, NOW),
         lambda o: done(o, 0, Done("found", {"former": {"a": "b"}}), 2, NOW),
@@ -82,43 +82,47 @@ def test_a_failed_operation_is_taken_back_the_last_step_first() -> None:
         lambda o: waits(o, 1, "rebalance", 3),
         lambda o: failed(o, 1, REFUSED, 4, NOW),
     )
-    assert (made.state, made.message, made.facts) == (OperationState.RUNNING, REFUSED.message, {"former": {"a": "b"}})
-    assert made.error is not None
-    assert (made.error.code, made.error.reason) == ("INVALID_ARGUMENT", "CONFIG_REFUSED")
-    assert [(s.state, s.attempts, s.message) for s in made.steps] == [
+    assert (new_story.state, new_story.message, new_story.facts) == (
+        OperationState.RUNNING,
+        REFUSED.message,
+        {"former": {"a": "b"}},
+    )
+    assert new_story.error is not None
+    assert (new_story.error.code, new_story.error.reason) == ("INVALID_ARGUMENT", "CONFIG_REFUSED")
+    assert [(s.state, s.attempts, s.message) for s in new_story.steps] == [
         (D, 2, "found"), (F, 4, REFUSED.message), (P, 0, ""),
     ]  # fmt: skip
-    made = turned_back(made, NOW, takes_back=True)
-    assert (next_move(made), made.back_time) == (Undo(1), NOW)
-    made = undone(made, 1, "", NOW)
-    assert next_move(made) == Undo(0)
-    made = undone(made, 0, "put back", NOW)
-    assert next_move(made) == End(OperationState.FAILED)
-    made = ended(made, OperationState.FAILED, NOW)
-    assert [s.state for s in made.steps] == [U, F, P]
-    assert (made.has_ended, made.message, made.end_time) == (True, REFUSED.message, NOW)
+    new_story = turned_back(new_story, NOW, takes_back=True)
+    assert (next_move(new_story), new_story.back_time) == (Undo(1), NOW)
+    new_story = undone(new_story, 1, "", NOW)
+    assert next_move(new_story) == Undo(0)
+    new_story = undone(new_story, 0, "put back", NOW)
+    assert next_move(new_story) == End(OperationState.FAILED)
+    new_story = ended(new_story, OperationState.FAILED, NOW)
+    assert [s.state for s in new_story.steps] == [U, F, P]
+    assert (new_story.has_ended, new_story.message, new_story.end_time) == (True, REFUSED.message, NOW)
 
 
 def test_what_cannot_be_taken_back_is_said() -> None:
-    made = operation(D, F, P, state=BACK, cancel_reason="no")
-    made = not_undone(made, 1, "cluster away", NOW)
-    assert made.error is not None
-    assert made.error.reason == "NOT_TAKEN_BACK"
-    assert made.message == "step-1 could not be taken back: cluster away"
-    made = not_undone(made, 0, "cluster away", NOW)
-    assert made.message.count("could not be taken back") == 2
-    assert next_move(made) == End(OperationState.FAILED)
+    new_operation = operation(D, F, P, state=BACK, cancel_reason="no")
+    new_operation = not_undone(new_operation, 1, "cluster away", NOW)
+    assert new_operation.error is not None
+    assert new_operation.error.reason == "NOT_TAKEN_BACK"
+    assert new_operation.message == "step-1 could not be taken back: cluster away"
+    new_operation = not_undone(new_operation, 0, "cluster away", NOW)
+    assert new_operation.message.count("could not be taken back") == 2
+    assert next_move(new_operation) == End(OperationState.FAILED)
 
 
 def test_an_operation_that_is_not_taken_back_ends_as_it_is() -> None:
-    made = turned_back(operation(D, R, cancel_reason="too slow"), NOW, takes_back=False)
-    assert (made.state, made.message) == (OperationState.CANCELED, "canceled: too slow")
-    assert [s.state for s in made.steps] == [D, R]
+    new_turned_back = turned_back(operation(D, R, cancel_reason="too slow"), NOW, takes_back=False)
+    assert (new_turned_back.state, new_turned_back.message) == (OperationState.CANCELED, "canceled: too slow")
+    assert [s.state for s in new_turned_back.steps] == [D, R]
 
 
 def test_the_same_wait_changes_nothing() -> None:
-    made = waits(operation(R), 0, "rebalance", 1)
-    assert waits(made, 0, "rebalance", 2) is made
+    new_waits = waits(operation(R), 0, "rebalance", 1)
+    assert waits(new_waits, 0, "rebalance", 2) is new_waits
 
 
 def test_what_is_forgotten() -> None:
@@ -127,6 +131,11 @@ def test_what_is_forgotten() -> None:
         state = OperationState.RUNNING if age is None else OperationState.SUCCEEDED
         return operation(D, name=name, target=Target(noun, "x"), end_time=end, state=state)
 
-    kept = [one("a", "topic", 1), one("b", "topic", 2), one("c", "topic", None), one("d", "connector_definition", 50)]
+    remaining = [
+        one("a", "topic", 1),
+        one("b", "topic", 2),
+        one("c", "topic", None),
+        one("d", "connector_definition", 50),
+    ]
     gone = [one("e", "topic", 3), one("f", "connector_definition", 101)]
-    assert to_forget([*kept, *gone], NOW, 100, 2) == ["e", "f"]
+    assert to_forget([*remaining, *gone], NOW, 100, 2) == ["e", "f"]

@@ -82,12 +82,12 @@ async def test_steps_are_done_in_their_order(tmp_path: Path) -> None:
     script = Script()
     script.outcomes = {"b": [Waiting("not yet", 0.01), Done("found it", {"uid": "u1"})], "c": [Done(skipped=True)]}
     async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b", "c")):
-        found = await at_end(store, await begun(store, "a", "b", "c"))
+        result = await at_end(store, await begun(store, "a", "b", "c"))
     assert script.calls == ["a", "b", "b", "c"]
-    assert [(s.state, s.attempts) for s in found.steps] == [
+    assert [(s.state, s.attempts) for s in result.steps] == [
         (StepState.DONE, 1), (StepState.DONE, 2), (StepState.SKIPPED, 1),
     ]  # fmt: skip
-    assert (found.state, found.message, found.facts["uid"]) == (OperationState.SUCCEEDED, "", "u1")
+    assert (result.state, result.message, result.facts["uid"]) == (OperationState.SUCCEEDED, "", "u1")
     assert script.stored[-1] is OperationState.SUCCEEDED
 
 
@@ -96,13 +96,13 @@ async def test_it_is_read_again_as_it_was_with_its_secrets_sealed(tmp_path: Path
     script = Script()
     script.outcomes = {"a": [InvalidArgument("a: s3cret is not legal", reason="NO")]}
     async with open_store(str(path)) as store, running(store, script.kind("a")):
-        kept = await at_end(store, await begun(store, "a", "b"))
-    assert (kept.message, kept.steps[0].message) == ("a: [hidden] is not legal",) * 2
+        stored = await at_end(store, await begun(store, "a", "b"))
+    assert (stored.message, stored.steps[0].message) == ("a: [hidden] is not legal",) * 2
     for file in tmp_path.glob("state.db*"):
         assert b"s3cret" not in file.read_bytes()
     async with open_store(str(path)) as store:
-        assert store.snapshot.operations == {kept.name: kept}
-        assert kept.facts["config"]["db.password"] == "s3cret"
+        assert store.snapshot.operations == {stored.name: stored}
+        assert stored.facts["config"]["db.password"] == "s3cret"
 
 
 async def test_a_refusal_fails_at_once_and_what_was_done_is_taken_back(tmp_path: Path) -> None:
@@ -112,19 +112,19 @@ async def test_a_refusal_fails_at_once_and_what_was_done_is_taken_back(tmp_path:
         "undo a": [Unavailable("away"), Done("put back")],
     }
     async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b", "c")):
-        found = await at_end(store, await begun(store, "a", "b", "c"))
+        result = await at_end(store, await begun(store, "a", "b", "c"))
     assert script.calls == ["a", "b", "undo b", "undo a", "undo a"]
-    assert [s.state for s in found.steps] == [StepState.UNDONE, StepState.FAILED, StepState.PENDING]
-    assert (found.state, found.message) == (OperationState.FAILED, "tasks.max: 0 is not legal")
+    assert [s.state for s in result.steps] == [StepState.UNDONE, StepState.FAILED, StepState.PENDING]
+    assert (result.state, result.message) == (OperationState.FAILED, "tasks.max: 0 is not legal")
 
 
 async def test_without_a_way_back_what_was_done_stays(tmp_path: Path) -> None:
     script = Script()
     script.takes_back, script.outcomes = False, {"b": [RuntimeError("a bug")]}
     async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b")):
-        found = await at_end(store, await begun(store, "a", "b"))
-    assert [s.state for s in found.steps] == [StepState.DONE, StepState.FAILED]
-    assert (found.state, found.message) == (OperationState.FAILED, "RuntimeError: a bug")
+        result = await at_end(store, await begun(store, "a", "b"))
+    assert [s.state for s in result.steps] == [StepState.DONE, StepState.FAILED]
+    assert (result.state, result.message) == (OperationState.FAILED, "RuntimeError: a bug")
 
 
 @pytest.mark.parametrize("error", [Unavailable("cluster away"), Conflict("a rebalance is under way")])
@@ -135,11 +135,11 @@ async def test_what_may_pass_is_waited_for_until_the_deadline(tmp_path: Path, er
         name = await begun(store, "a")
         await eventually(lambda: "; waits until " in store.snapshot.operations[name].message)
         assert store.snapshot.operations[name].message.startswith(error.message)
-        found = await at_end(store, name)
-    assert found.error is not None
-    assert (found.error.code, found.error.reason) == ("DEADLINE_EXCEEDED", "STEP_DEADLINE")
-    assert found.message == f"a took longer than 0.5 s: {error.message}"
-    assert found.steps[0].attempts > 1
+        result = await at_end(store, name)
+    assert result.error is not None
+    assert (result.error.code, result.error.reason) == ("DEADLINE_EXCEEDED", "STEP_DEADLINE")
+    assert result.message == f"a took longer than 0.5 s: {error.message}"
+    assert result.steps[0].attempts > 1
 
 
 async def test_a_fault_where_an_end_is_noted_ends_no_service(tmp_path: Path) -> None:
@@ -162,11 +162,14 @@ async def test_one_that_is_canceled_is_taken_back_at_once(tmp_path: Path) -> Non
         name = await begun(store, "a", "b")
         await eventually(lambda: "b" in script.calls)
         async with store.write() as tx:
-            asked = cancel(tx, pb.CancelOperationRequest(name=name, reason="too slow"))
-            assert cancel(tx, pb.CancelOperationRequest(name=name, etag=asked.etag, reason="again")) == asked
-        found = await at_end(store, name)
-        assert [s.state for s in found.steps] == [StepState.UNDONE, StepState.UNDONE]
-        assert (found.state, found.message) == (OperationState.CANCELED, "canceled: too slow")
+            requested_cancel = cancel(tx, pb.CancelOperationRequest(name=name, reason="too slow"))
+            assert (
+                cancel(tx, pb.CancelOperationRequest(name=name, etag=requested_cancel.etag, reason="again"))
+                == requested_cancel
+            )
+        result = await at_end(store, name)
+        assert [s.state for s in result.steps] == [StepState.UNDONE, StepState.UNDONE]
+        assert (result.state, result.message) == (OperationState.CANCELED, "canceled: too slow")
         with pytest.raises(FailedPrecondition, match="has ended: CANCELED"):
             async with store.write() as tx:
                 cancel(tx, pb.CancelOperationRequest(name=name))
@@ -200,8 +203,8 @@ async def test_a_step_that_was_begun_before_a_crash_is_done_again(tmp_path: Path
         await eventually(lambda: store.snapshot.operations[name].message.startswith("not yet"))
     again = Script()
     async with open_store(path) as store, running(store, again.kind("a", "b")):
-        found = await at_end(store, name)
-    assert (again.calls, found.state) == (["b"], OperationState.SUCCEEDED)
+        result = await at_end(store, name)
+    assert (again.calls, result.state) == (["b"], OperationState.SUCCEEDED)
 
 
 async def test_its_times_come_back_as_they_were(tmp_path: Path) -> None:
@@ -212,9 +215,9 @@ async def test_its_times_come_back_as_they_were(tmp_path: Path) -> None:
             operation = tx.snapshot.operations[name]
             step = dataclasses.replace(operation.steps[0], start_time=now, end_time=now, undo_time=now)
             later = now + timedelta(hours=1)
-            kept = tx.put(dataclasses.replace(operation, steps=(step,), back_time=now, end_time=later))
+            stored = tx.put(dataclasses.replace(operation, steps=(step,), back_time=now, end_time=later))
     async with open_store(path) as store:
-        assert store.snapshot.operations[name] == kept
+        assert store.snapshot.operations[name] == stored
 
 
 @pytest.mark.parametrize(

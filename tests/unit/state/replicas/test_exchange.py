@@ -132,6 +132,6 @@ async def test_a_commit_is_taken_in_before_it_counts_as_planned(committed: list[
 def test_many_nodes_are_told_in_several_messages() -> None:
     nodes = [[f"node-{number:04}" + "x" * 50, 0.123456789, 1 << 40, 1 << 45, 12.25] for number in range(1000)]
     parts = _parts(nodes)
-    assert [one for part in parts for one in part] == nodes
+    assert [item for part in parts for item in part] == nodes
     assert all(len(json.dumps(part)) < PAYLOAD_BYTES + 100 for part in parts)
     assert _parts([]) == [[]], "of none it is told too"

@@ -112,12 +112,12 @@ def test_pages_go_over_worker_clusters() -> None:
         for number in range(5):
             told.tell("1", f"c-{number}", cluster, tasks=tasks if number % 2 else [])
         told.close("1", cluster)
-    for state, wanted in ((ANY, 10), (CONNECTOR_STATE_FAILED, 4)):
+    for state, expected in ((ANY, 10), (CONNECTOR_STATE_FAILED, 4)):
         seen, token = [], ""
         while True:
             part, token = told.reports.page(["one", "two"], state, 3, token)
             seen += [(c.worker_cluster, c.name) for c in part]
             if not token:
                 break
-        assert len(seen) == wanted
+        assert len(seen) == expected
         assert seen == sorted({*seen})

@@ -32,9 +32,9 @@ def run(
     created: int = 1,
     state: pb.CopyRunState.ValueType = ENDED,
 ) -> pb.CopyRun:
-    made = pb.CopyRun(uid=uid, worker_cluster=cluster, connector=connector, task=task, part=part, state=state)
-    made.create_time.seconds = created
-    return made
+    copy_run = pb.CopyRun(uid=uid, worker_cluster=cluster, connector=connector, task=task, part=part, state=state)
+    copy_run.create_time.seconds = created
+    return copy_run
 
 
 def of_tasks(number: int) -> CopyRuns:
@@ -92,30 +92,30 @@ def test_one_is_found_as_it_stands() -> None:
     runs.fold(run("part", created=2, part=1, state=RUNNING), 1.0)
     runs.fold(run("new", created=3), 1.0)
     for uid in ("old", "part"):
-        found = runs.one(uid, NOTHING)
-        assert found is not None
-        assert (found.state, found.reason) == (pb.COPY_RUN_STATE_FAILED, "LOST")
-        assert found.message == "copy run new of the same task fenced it"
+        result = runs.one(uid, NOTHING)
+        assert result is not None
+        assert (result.state, result.reason) == (pb.COPY_RUN_STATE_FAILED, "LOST")
+        assert result.message == "copy run new of the same task fenced it"
     assert runs.one("none", NOTHING) is None
-    assert [one.uid for one in runs.all(NOTHING)] == ["old", "part", "new"]
+    assert [item.uid for item in runs.all(NOTHING)] == ["old", "part", "new"]
 
 
 def test_a_report_that_is_older_than_the_known_one_is_none() -> None:
     runs = CopyRuns()
     assert runs.fold(run("r", state=ENDED), 2.0) == []
     assert runs.fold(run("r", state=RUNNING), 1.0) is None
-    assert [one.state for one in runs.all(NOTHING)] == [ENDED]
+    assert [item.state for item in runs.all(NOTHING)] == [ENDED]
 
 
 def test_who_follows_is_told_of_what_changed_and_of_nothing_else() -> None:
     runs = of_tasks(3)
     runs.fold(run("other", "d"), 1.0)
     followed = Followed(runs, connector="c")
-    assert [one.uid for one in followed.news(NOTHING, whole=True)] == ["r0", "r1", "r2"]
+    assert [new.uid for new in followed.news(NOTHING, whole=True)] == ["r0", "r1", "r2"]
     assert followed.news(NOTHING, whole=True) == followed.news(NOTHING, whole=False) == []
     runs.fold(run("next", task=1, created=2), 2.0)
     runs.fold(run("another", "d", created=2), 2.0)
-    news = {one.uid: one.message for one in followed.news(NOTHING, whole=False)}
+    news = {new.uid: new.message for new in followed.news(NOTHING, whole=False)}
     assert news == {"r1": "copy run next of the same task fenced it", "next": ""}, "its predecessor is over with it"
     assert followed.news(NOTHING, whole=False) == []
 
@@ -132,7 +132,7 @@ def test_those_of_worker_clusters_that_are_gone_and_of_deleted_connectors_are_sw
     assert runs.sweep((), lambda cluster, connector: False) == [], "it is there again"
     assert runs.sweep((), is_deleted) == [], "for the first time"
     assert runs.sweep((), is_deleted) == ["r1", "r2"]
-    assert [one.uid for one in runs.all(NOTHING)] == ["r0"]
+    assert [item.uid for item in runs.all(NOTHING)] == ["r0"]
     assert runs.tasks() == [("demo", "a", 0)]
 
 
@@ -144,26 +144,26 @@ async def test_a_watch_tells_of_reports_and_of_commits() -> None:
     reports.runs.fold(run("r1"), 1.0)
     watch = aiter(api.WatchCopyRuns(service.WatchCopyRunsRequest(worker_cluster="demo"), context))
     first = await anext(watch)
-    assert (first.snapshot, [one.uid for one in first.copy_runs]) == (True, ["r1"])
+    assert (first.snapshot, [copy_run.uid for copy_run in first.copy_runs]) == (True, ["r1"])
     reports.runs.fold(run("r2", created=2), 1.0)
     reports.hub.wake()
     second = await anext(watch)
-    assert (second.snapshot, [one.uid for one in second.copy_runs]) == (False, ["r2"])
+    assert (second.snapshot, [copy_run.uid for copy_run in second.copy_runs]) == (False, ["r2"])
     # What happens to processes is no report: a wake for a commit looks at all.
     reports.runs.drop("r1")
     reports.runs.fold(run("r1", state=RUNNING, created=3), 1.0)
     commits.wake([NODE])
     third = await anext(watch)
-    assert [(one.uid, one.reason) for one in third.copy_runs] == [("r1", "LOST")]
+    assert [(copy_run.uid, copy_run.reason) for copy_run in third.copy_runs] == [("r1", "LOST")]
     api.stopping.set()
     with pytest.raises(Unavailable, match="watch again"):
         await anext(watch)
 
-    found = await api.GetCopyRun(service.GetCopyRunRequest(uid="r2"), context)
-    assert found.copy_run.uid == "r2"
+    get_copy_run = await api.GetCopyRun(service.GetCopyRunRequest(uid="r2"), context)
+    assert get_copy_run.copy_run.uid == "r2"
     with pytest.raises(NotFound, match="no copy run has the uid 'r3'"):
         await api.GetCopyRun(service.GetCopyRunRequest(uid="r3"), context)
     listed = await api.ListCopyRuns(service.ListCopyRunsRequest(worker_cluster="demo", include_ended=True), context)
-    assert [one.uid for one in listed.copy_runs] == ["r2", "r1"]
+    assert [copy_run.uid for copy_run in listed.copy_runs] == ["r2", "r1"]
     with pytest.raises(NotFound, match="'none'"):
         await api.ListCopyRuns(service.ListCopyRunsRequest(worker_cluster="none"), context)

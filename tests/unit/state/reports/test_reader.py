@@ -32,8 +32,8 @@ class Told:
             connector = report_pb2.ConnectorReport(connector=Connector(worker_cluster=cluster, name=name), round="1")
             self._fold(CONNECTOR_REPORTS, f"{cluster}/{name}", report_pb2.Report(connector=connector))
             uid = f"{cluster}-{name}"
-            made = CopyRun(uid=uid, worker_cluster=cluster, connector=name, state=COPY_RUN_STATE_ENDED)
-            self._fold(COPY_RUN_REPORTS, uid, report_pb2.Report(copy_run=made))
+            copy_run = CopyRun(uid=uid, worker_cluster=cluster, connector=name, state=COPY_RUN_STATE_ENDED)
+            self._fold(COPY_RUN_REPORTS, uid, report_pb2.Report(copy_run=copy_run))
         whole = report_pb2.ConnectorsReport(worker_cluster=cluster, round="1")
         self._fold(CONNECTOR_REPORTS, cluster, report_pb2.Report(connectors=whole))
 
@@ -46,7 +46,7 @@ class Told:
         self.reports.fold(Fact(topic, key, report.SerializeToString()))
 
     def uids(self, store: Store) -> list[str]:
-        return [one.uid for one in self.reports.runs.all(store.snapshot)]
+        return [item.uid for item in self.reports.runs.all(store.snapshot)]
 
 
 async def create(store: Store, name: str) -> None:

@@ -34,11 +34,11 @@ WHOLE = Message(
 
 
 def test_what_is_given_comes_back_and_agents_are_told_what_is_enabled() -> None:
-    found = delivery_of(WHOLE)
-    assert found is not None
-    assert delivery_message(found) == WHOLE
-    check_log_delivery("spec.log_delivery", found)
-    told = targets_of(found, "demo", "https://s3", "eu-1")
+    delivery = delivery_of(WHOLE)
+    assert delivery is not None
+    assert delivery_message(delivery) == WHOLE
+    check_log_delivery("spec.log_delivery", delivery)
+    told = targets_of(delivery, "demo", "https://s3", "eu-1")
     assert told == LogTargets("orders", "/aws/connect", "our-logs", "a/b/", "https://s3", "eu-1", "logs")
     assert targets_message(told) is not None
     assert targets_message(NO_TARGETS) is None
@@ -46,12 +46,12 @@ def test_what_is_given_comes_back_and_agents_are_told_what_is_enabled() -> None:
 
 def test_what_is_not_enabled_is_kept_and_nobody_is_told() -> None:
     off = Message(file=FileLogDelivery(group="x"), s3=S3LogDelivery(), kafka=KafkaLogDelivery(topic="logs"))
-    found = delivery_of(off)
-    assert found is not None
-    assert delivery_message(found) == off
-    check_log_delivery("spec.log_delivery", found)
-    check_buckets("spec.log_delivery", found, "")
-    assert targets_of(found, "demo", "https://s3", "eu-1") == NO_TARGETS
+    delivery = delivery_of(off)
+    assert delivery is not None
+    assert delivery_message(delivery) == off
+    check_log_delivery("spec.log_delivery", delivery)
+    check_buckets("spec.log_delivery", delivery, "")
+    assert targets_of(delivery, "demo", "https://s3", "eu-1") == NO_TARGETS
     assert delivery_of(Message()) is None
     assert targets_of(None, "demo", "https://s3", "") == NO_TARGETS
     only = delivery_of(Message(kafka=KafkaLogDelivery(enabled=True, topic="logs")))
@@ -78,10 +78,10 @@ def test_what_is_not_enabled_is_kept_and_nobody_is_told() -> None:
     ],
 )
 def test_what_is_refused(wrong: Message, said: str) -> None:
-    found = delivery_of(wrong)
-    assert found is not None
+    delivery = delivery_of(wrong)
+    assert delivery is not None
     with pytest.raises(InvalidArgument) as error:
-        check_log_delivery("spec.log_delivery", found)
+        check_log_delivery("spec.log_delivery", delivery)
     assert said in error.value.message
 
 
@@ -114,13 +114,13 @@ def test_what_is_not_delivered_is_kept_and_told_once() -> None:
     row = workload.NOUN.to_row(worker)
     assert workload.NOUN.from_row(row["name"], row["revision"], row["payload"]) == worker
     before = {key: value for key, value in row["payload"]["status"].items() if key != "log_problems"}
-    found = workload.NOUN.from_row(row["name"], row["revision"], row["payload"] | {"status": before}).status
-    assert found is not None
-    assert found.log_problems == ()
+    actual_status = workload.NOUN.from_row(row["name"], row["revision"], row["payload"] | {"status": before}).status
+    assert actual_status is not None
+    assert actual_status.log_problems == ()
     assert workload.status_of(workload.status_message(status)) == status
     other = WorkloadStatus(ProcessState.RUNNING, 1, log_problems=(slots,))
     told = problem_messages(status, None, other)
-    assert [(one.stream, one.target, one.since.ToDatetime(UTC)) for one in told] == [
+    assert [(item.stream, item.target, item.since.ToDatetime(UTC)) for item in told] == [
         ("demo-0", "s3", since), ("demo-slots-n1", "kafka", since),
     ]  # fmt: skip
 
@@ -128,12 +128,12 @@ def test_what_is_not_delivered_is_kept_and_told_once() -> None:
 def test_keys_go_to_nodes_that_deliver_to_this_server() -> None:
     keys = BucketKeys(buckets="http://s3:1", access_key_id="id", secret_access_key="secret")
 
-    def given(node: str, buckets: str, bucket: str, wanted: BucketKeys | None = keys) -> bool:
+    def given(node: str, buckets: str, bucket: str, bucket_keys: BucketKeys | None = keys) -> bool:
         spec = WorkerSpec(
             "demo", "127.0.0.1", 8083, {}, "", log_targets=LogTargets("demo", bucket=bucket, buckets=buckets)
         )
         worker = Workload("worker/demo/0", "n1", 1, Goal.RUNNING, spec)
-        return secrets_of(node, snapshot_of(workloads={worker.name: worker}), wanted).HasField("bucket_keys")
+        return secrets_of(node, snapshot_of(workloads={worker.name: worker}), bucket_keys).HasField("bucket_keys")
 
     assert given("n1", "http://s3:1", "logs")
     assert not given("n2", "http://s3:1", "logs")

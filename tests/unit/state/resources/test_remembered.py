@@ -14,21 +14,21 @@ class Thing:
 
 
 def test_a_message_is_made_again_for_a_change_alone(monkeypatch) -> None:
-    made: list[Thing] = []
+    results: list[Thing] = []
 
     def make(thing: Thing) -> WorkerCluster:
-        made.append(thing)
+        results.append(thing)
         return WorkerCluster(name=thing.name, etag=thing.etag)
 
     remembered = Remembered(make)
     first, equal, changed = Thing("a", "1"), Thing("a", "1"), Thing("a", "2")
-    one, two = remembered.copy("a", first), remembered.copy("a", first)
-    assert (one, made) == (two, [first])
-    one.status.message = "the caller's own"
+    item, two = remembered.copy("a", first), remembered.copy("a", first)
+    assert (item, results) == (two, [first])
+    item.status.message = "the caller's own"
     assert remembered.copy("a", first) == two
     assert remembered.copy("a", changed).etag == "2"
     assert remembered.copy("a", equal).etag == "1", "another object is another state"
-    assert made == [first, changed, equal]
+    assert results == [first, changed, equal]
 
     monkeypatch.setattr(serving, "MAX_REMEMBERED", 2)
     for name in "bcd":

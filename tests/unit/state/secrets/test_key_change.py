@@ -52,16 +52,16 @@ async def test_a_second_change_by_another_is_not_taken_back_where_a_command_prin
     both: tuple[Database, Database], file: Path
 ) -> None:
     command = KeyCommand(f"cat {file}")
-    one, two = (KeyChange(database, command, command_seconds=0) for database in both)
+    item, two = (KeyChange(database, command, command_seconds=0) for database in both)
     replace_keys(file, [FIRST])
-    await one.look()
+    await item.look()
     await two.look()
     replace_keys(file, [SECOND])
     await two.look()
-    one.command_seconds = 60.0  # it has not asked again
+    item.command_seconds = 60.0  # it has not asked again
     with capture_logs() as logs:
         for _ in range(2):
-            await one.look()
+            await item.look()
             await two.look()
     assert [key_of(database) for database in both] == [SECOND, SECOND]
     assert [line["event"] for line in logs] == ["key_is_former"]
@@ -72,15 +72,15 @@ async def test_a_second_change_by_another_comes_into_the_file_of_who_made_the_fi
 ) -> None:
     copy = file.with_name("copy.key")
     shutil.copy(file, copy)
-    one, two = (KeyChange(database, own) for database, own in zip(both, (file, copy), strict=True))
+    item, two = (KeyChange(database, own) for database, own in zip(both, (file, copy), strict=True))
     replace_keys(file, [FIRST, *read_keys(file)])
-    await one.look()
+    await item.look()
     replace_keys(file, [FIRST])
     await two.look()
     assert read_keys(copy) == (FIRST,)
     replace_keys(copy, [SECOND, FIRST])
     await two.look()
-    await one.look()
+    await item.look()
     assert read_keys(file) == (SECOND,)
     assert [key_of(database) for database in both] == [SECOND, SECOND]
 
@@ -88,12 +88,12 @@ async def test_a_second_change_by_another_comes_into_the_file_of_who_made_the_fi
 async def test_a_change_that_failed_is_tried_again(
     both: tuple[Database, Database], file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    one, old = KeyChange(both[0], KeyCommand(f"cat {file}"), command_seconds=0), read_keys(file)[0]
+    key_change, old = KeyChange(both[0], KeyCommand(f"cat {file}"), command_seconds=0), read_keys(file)[0]
     replace_keys(file, [FIRST])
     with monkeypatch.context() as patched:
         patched.setattr("keelman.state.secrets.key_change.write_proof", None)
         with pytest.raises(TypeError):
-            await one.look()
+            await key_change.look()
     assert key_of(both[0]) == old
-    await one.look()
+    await key_change.look()
     assert key_of(both[0]) == FIRST

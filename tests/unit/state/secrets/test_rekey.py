@@ -94,13 +94,13 @@ async def test_a_state_service_that_follows_too_late_goes_back(tmp_path: Path, m
     async with open_store(database, key_file=key) as store:
         (old,), change = read_keys(key), KeyChange(store.database, key)
         async with store.write():
-            asked = asyncio.ensure_future(rekey.rekey(database, key))
+            future = asyncio.ensure_future(rekey.rekey(database, key))
             await eventually(lambda: len(read_keys(key)) == 2)
             follows = asyncio.ensure_future(change.look())
             await eventually(lambda: len(change._keys) == 2, what="it has read the new key, and waits for its turn")
             is_over.set()
             with pytest.raises(Unavailable, match="no state service has followed"):
-                await asked
+                await future
         await follows
         assert store.database.sealer is not None
         late = store.database.sealer.key

@@ -24,19 +24,19 @@ from support.state.stores import open_store
 async def test_a_command_is_asked_before_the_transaction_and_beside_the_loop(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = []
+    requests = []
     async with open_database(str(tmp_path / "state.db")) as database:
         pool: Any = database.engine.pool
 
         def read(source: KeySource) -> Sequence[bytes]:
-            asked.append((pool.checkedout(), threading.current_thread() is threading.main_thread()))
+            requests.append((pool.checkedout(), threading.current_thread() is threading.main_thread()))
             return (b"n" * 32,)
 
         monkeypatch.setattr(sealed_rows, "read_keys", read)
         for _ in range(2):  # the first start seals, the second opens
             sealer = await sealed_rows.open_sealer(database.engine, KeyCommand("vault read key"))
             assert sealer.key == b"n" * 32
-    assert asked == [(0, False)] * 2
+    assert requests == [(0, False)] * 2
 
 
 async def test_a_command_that_prints_a_new_key_alone_is_told_what_to_print(tmp_path: Path) -> None:

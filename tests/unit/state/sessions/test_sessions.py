@@ -55,8 +55,8 @@ class Agent:
     @property
     def secrets(self) -> list[str]:
         """The names of those that it was given last."""
-        given = [message.secrets for message in self.told if message.HasField("secrets")]
-        return [one.name for one in given[-1].secrets] if given else []
+        secrets = [message.secrets for message in self.told if message.HasField("secrets")]
+        return [secret.name for secret in secrets[-1].secrets] if secrets else []
 
 
 async def test_a_secret_wakes_those_nodes_alone_whose_workers_may_read_it(

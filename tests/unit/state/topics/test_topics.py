@@ -30,8 +30,8 @@ ORIGIN = Origin("ohara", "default", "t")
 
 
 def topic(name: str = "t", *, applied: TopicApplied = NOT_APPLIED, **spec) -> Topic:
-    made = TopicSpec(**({"broker_cluster": "managed", "topic": name} | spec))
-    return Topic(name, f"uid-{name}", NOW, NOW, 1, "1", applied.goal, made, applied)
+    topic_spec = TopicSpec(**({"broker_cluster": "managed", "topic": name} | spec))
+    return Topic(name, f"uid-{name}", NOW, NOW, 1, "1", applied.goal, topic_spec, applied)
 
 
 def snapshot(*topics: Topic) -> Snapshot:
@@ -47,10 +47,10 @@ def snapshot(*topics: Topic) -> Snapshot:
         for name, spec in brokers.items()
     }
     wc = WorkerCluster("demo", "u", NOW, NOW, 1, "1", ClusterGoal.RUNNING, WorkerClusterSpec("managed"))
-    made = snapshot_of(broker_clusters=clusters, worker_clusters={"demo": wc})
-    for one in topics:
-        made.put(one)
-    return made
+    new_snapshot = snapshot_of(broker_clusters=clusters, worker_clusters={"demo": wc})
+    for single_topic in topics:
+        new_snapshot.put(single_topic)
+    return new_snapshot
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,10 @@ def test_brokers_of_another_version_know_keys_and_bounds_of_their_own() -> None:
     assert not config_violations(
         {"their.own.key": "x", "segment.bytes": "14", "compression.type": "new"}, managed=False
     )
-    texts = [one.description for one in config_violations({"retntion.ms": "1", "flush.ms": "soon"}, managed=False)]
+    texts = [
+        config_violation.description
+        for config_violation in config_violations({"retntion.ms": "1", "flush.ms": "soon"}, managed=False)
+    ]
     assert len(texts) == 2
     assert "spec.config.flush.ms: 'soon' is not legal: a whole number of 0 to" in texts[0]
     assert "did you mean 'retention.ms'" in texts[1]

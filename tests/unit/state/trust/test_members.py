@@ -223,9 +223,9 @@ async def test_the_private_key_is_sealed_and_goes_with_a_new_key_of_the_database
         again = await open_members(store, LIFE)
         assert first.authority.digest == again.authority.digest
         private = first.authority.key_pem
-    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
-    assert b"PRIVATE KEY" not in kept
-    assert private.splitlines()[1].encode() not in kept
+    stored = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"PRIVATE KEY" not in stored
+    assert private.splitlines()[1].encode() not in stored
     assert await rekey_file(str(database), key) == 1
     async with open_store(str(database)) as store:
         after = await open_members(store, LIFE)

@@ -48,16 +48,16 @@ def of(field: str) -> Observe:
     """A part of the typed properties, e.g. `offset_topic.name`."""
 
     def observe(raw: Raw) -> Any:
-        found: Any = checked(raw)
+        observe: Any = checked(raw)
         for name in field.split("."):
-            found = getattr(found, name)
-        return found
+            observe = getattr(observe, name)
+        return observe
 
     return observe
 
 
 def of_listeners(kind: str) -> Observe:
-    return lambda raw: [one.port for one in getattr(checked(raw).listeners, kind) or ()]
+    return lambda raw: [item.port for item in getattr(checked(raw).listeners, kind) or ()]
 
 
 def converter(role: Any) -> Observe:
@@ -74,12 +74,12 @@ def of_policy(field: str) -> Observe:
 
 def machine(raw: Raw) -> tuple[MachineOptions, int]:
     """What a slot of third-party code is bound to."""
-    found: list[Any] = []
+    results: list[Any] = []
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(run, "set_machine_options", found.append)
-        patched.setattr(run, "bound_memory", found.append)
+        patched.setattr(run, "set_machine_options", results.append)
+        patched.setattr(run, "bound_memory", results.append)
         run.bound_slot(raw, {})
-    return found[0], found[1]
+    return results[0], results[1]
 
 
 def runs_of_a_slot(raw: Raw) -> int:
@@ -93,13 +93,13 @@ def runs_of_a_slot(raw: Raw) -> int:
 def literal_secret(raw: Raw) -> bool:
     """Whether a literal password in a connector is refused."""
     config = {"name": "c", "connector.class": "KafkaSink", "topic": "x", "topics": "t", "db.password": "literal"}
-    found = asyncio.run(problems_with(Secrets(raw, lambda: None), config, raw))
-    return any(one.key == "db.password" for one in found)
+    result = asyncio.run(problems_with(Secrets(raw, lambda: None), config, raw))
+    return any(item.key == "db.password" for item in result)
 
 
 def users(raw: Raw) -> bool:
-    found = checked(raw).basic_auth
-    return found is not None
+    basic_auth = checked(raw).basic_auth
+    return basic_auth is not None
 
 
 BASIC = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
@@ -198,6 +198,6 @@ def test_a_key_is_ignored_with_a_warning_that_names_it(key: str) -> None:
     assert checked(raw).raw == raw
     with structlog.testing.capture_logs() as logged:
         log_notes(raw, standalone=False)
-    (line,) = [one for one in logged if one["event"] == "worker_properties_ignored"]
+    (line,) = [entry for entry in logged if entry["event"] == "worker_properties_ignored"]
     assert line["log_level"] == "warning"
     assert line[key]

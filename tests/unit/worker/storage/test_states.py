@@ -34,22 +34,24 @@ def test_records_have_connects_bytes() -> None:
 
 
 def test_a_connector_is_known_by_its_uid() -> None:
-    one = records.ConnectorIdentity("u-1", "r-1")
-    made = records.connector_record("x", {"a": "b"}, one)
-    assert made[1] == b'{"properties":{"a":"b"},"keelman.uid":"u-1","keelman.request.id":"r-1"}'
-    assert applied(made).identities == {"x": one}
-    assert applied(made).connectors == {"x": {"a": "b"}}, "that is nothing of its configuration"
-    assert applied(made, records.connector_record("x", {})).identities == {"x": records.NOT_KNOWN}, "Connect's"
-    assert applied(made, *records.deletion_records("x", 0)).identities == {}
-    assert applied(made, (made[0], b"nope")).restored() == [made]
+    identity = records.ConnectorIdentity("u-1", "r-1")
+    connector_record = records.connector_record("x", {"a": "b"}, identity)
+    assert connector_record[1] == b'{"properties":{"a":"b"},"keelman.uid":"u-1","keelman.request.id":"r-1"}'
+    assert applied(connector_record).identities == {"x": identity}
+    assert applied(connector_record).connectors == {"x": {"a": "b"}}, "that is nothing of its configuration"
+    assert applied(connector_record, records.connector_record("x", {})).identities == {"x": records.NOT_KNOWN}, (
+        "Connect's"
+    )
+    assert applied(connector_record, *records.deletion_records("x", 0)).identities == {}
+    assert applied(connector_record, (connector_record[0], b"nope")).restored() == [connector_record]
     odd = (b"connector-x", b'{"properties":{},"keelman.uid":7,"keelman.request.id":null}')
     assert applied(odd).identities == {"x": records.NOT_KNOWN}
 
 
 def test_tasks_apply_with_their_commit_only() -> None:
-    made = [records.connector_record("x", {}), *records.task_records("x", [{"n": "0"}, {"n": "1"}])]
-    assert applied(*made).work() == {Work("x")}
-    state = applied(*made, records.commit_record("x", 2))
+    results = [records.connector_record("x", {}), *records.task_records("x", [{"n": "0"}, {"n": "1"}])]
+    assert applied(*results).work() == {Work("x")}
+    state = applied(*results, records.commit_record("x", 2))
     assert state.work() == {Work("x"), Work("x", 0), Work("x", 1)}
     assert state.task(Work("x", 1)) == {"n": "1"}
     assert state.offset == 7, "the last record's offset + 1, never the log's end"
@@ -82,11 +84,11 @@ def test_new_tasks_are_unfenced_until_the_record_says_otherwise() -> None:
 
     begun = [records.connector_record("x", {}), *made(1)]
     assert applied(*begun).unfenced.keys() == {"x"}
-    one = [*begun, records.fencing_record("x", 1)]
-    assert applied(*one).unfenced == {}
-    assert applied(*one, *made(1)).unfenced == {}, "one task after one task fences it by itself"
-    assert applied(*one, *made(2)).unfenced.keys() == {"x"}
-    two = [*one, *made(2), records.fencing_record("x", 2)]
+    entries = [*begun, records.fencing_record("x", 1)]
+    assert applied(*entries).unfenced == {}
+    assert applied(*entries, *made(1)).unfenced == {}, "one task after one task fences it by itself"
+    assert applied(*entries, *made(2)).unfenced.keys() == {"x"}
+    two = [*entries, *made(2), records.fencing_record("x", 2)]
     assert applied(*two).unfenced == {}
     assert applied(*two, *made(2)).unfenced.keys() == {"x"}, "what one copied before, another may copy now"
     assert applied(*two, *made(1), *records.deletion_records("x", 1)).unfenced == {}
@@ -128,7 +130,7 @@ def test_what_is_unknown_or_broken_is_passed_over() -> None:
 
 def test_why_a_record_is_passed_over_is_told() -> None:
     state = applied(records.connector_record("x", {}))
-    for key, value, why in (
+    for key, value, reason in (
         ("nobody-knows", b"{}", "no record of Kafka Connect's has such a key"),
         ("", b"{}", "no record of Kafka Connect's has such a key"),
         ("session-keys", b"{}", "no record of Kafka Connect's has such a key"),
@@ -147,8 +149,8 @@ def test_why_a_record_is_passed_over_is_told() -> None:
         ("session-key", b'{"key":"YQ=="}', 'its value has no "key" in base64'),
         ("logger-cluster-", b'{"level":"INFO"}', "it has no logger"),
     ):
-        found = state.apply(key, value, 100)
-        assert found.startswith(why), (key, value, found)
+        result = state.apply(key, value, 100)
+        assert result.startswith(reason), (key, value, result)
     for key in ("task--0", "task-x", "task-x-01", "task-x-100000", "task-x-\u00b2"):
         assert state.apply(key, b'{"properties":{}}', 100).startswith("its key names no task of a connector")
     for key, value in (
@@ -165,42 +167,47 @@ def test_why_a_record_is_passed_over_is_told() -> None:
 
 def test_tasks_that_a_compacted_topic_would_not_have() -> None:
     tasks = [*records.task_records("x", [{}]), records.commit_record("x", 1)]
-    made = [records.connector_record("x", {"a": "b"}), *tasks]
-    assert applied(*made).lapsing == set()
-    assert applied(*made, records.connector_record("x", {"a": "b"})).lapsing == {"x"}, "even when it says the same"
-    assert applied(*made, (b"task-x-0", b"nope")).lapsing == {"x"}
-    assert applied(*made, (b"task-x-0", None)).lapsing == {"x"}
-    assert applied(*made, (b"commit-x", b"nope")).lapsing == {"x"}
-    assert applied(*made, records.connector_record("x", {}), *tasks).lapsing == set()
-    assert applied(*made, *records.deletion_records("x", 1)).lapsing == set()
-    assert applied(*made, records.commit_record("x", 0), records.connector_record("x", {})).lapsing == set()
+    results = [records.connector_record("x", {"a": "b"}), *tasks]
+    assert applied(*results).lapsing == set()
+    assert applied(*results, records.connector_record("x", {"a": "b"})).lapsing == {"x"}, "even when it says the same"
+    assert applied(*results, (b"task-x-0", b"nope")).lapsing == {"x"}
+    assert applied(*results, (b"task-x-0", None)).lapsing == {"x"}
+    assert applied(*results, (b"commit-x", b"nope")).lapsing == {"x"}
+    assert applied(*results, records.connector_record("x", {}), *tasks).lapsing == set()
+    assert applied(*results, *records.deletion_records("x", 1)).lapsing == set()
+    assert applied(*results, records.commit_record("x", 0), records.connector_record("x", {})).lapsing == set()
 
 
 def test_what_was_overwritten_with_nonsense_is_put_back() -> None:
-    made = [
+    results = [
         records.connector_record("x", {"a": "b"}),
         records.target_record("x", STOPPED),
         records.fencing_record("x", 2),
         records.connector_record("y", {}),
     ]
     keys = (b"connector-x", b"target-state-x", b"tasks-fencing-x")
-    assert applied(*made, *((key, b"nope") for key in keys)).restored() == [made[0], made[1], made[2]]
-    assert applied(*made, *((key, None) for key in keys)).restored() == []
-    assert applied(*made, (keys[0], b"nope"), made[0]).restored() == []
+    assert applied(*results, *((key, b"nope") for key in keys)).restored() == [results[0], results[1], results[2]]
+    assert applied(*results, *((key, None) for key in keys)).restored() == []
+    assert applied(*results, (keys[0], b"nope"), results[0]).restored() == []
     assert applied((b"connector-z", b"nope"), (b"target-state-z", b"nope")).restored() == [], "nobody knows what it was"
-    assert applied(made[0], (b"tasks-fencing-x", b"nope")).restored() == []
+    assert applied(results[0], (b"tasks-fencing-x", b"nope")).restored() == []
 
 
 def test_what_deleted_connectors_left_is_found() -> None:
     """Connect's own deletion leaves task and commit records, which come back once a connector has the name again."""
-    made = [*records.task_records("x", [{}, {}]), records.commit_record("x", 2)]
-    state = applied(*made, (b"connector-x", None), (b"target-state-x", None), records.fencing_record("x", 2))
+    results = [*records.task_records("x", [{}, {}]), records.commit_record("x", 2)]
+    state = applied(*results, (b"connector-x", None), (b"target-state-x", None), records.fencing_record("x", 2))
     assert state.leftovers() == [(b"task-x-1", None), (b"task-x-0", None), (b"commit-x", None)]
     for key, value in state.leftovers():
         state.apply(key.decode(), value, 100)
     assert state.leftovers() == []
-    assert applied(records.connector_record("x", {}), *made).leftovers() == []
-    shrunk = [records.connector_record("x", {}), *made, *records.task_records("x", [{}]), records.commit_record("x", 1)]
+    assert applied(records.connector_record("x", {}), *results).leftovers() == []
+    shrunk = [
+        records.connector_record("x", {}),
+        *results,
+        *records.task_records("x", [{}]),
+        records.commit_record("x", 1),
+    ]
     assert applied(*shrunk, *records.deletion_records("x", 1)).leftovers() == [(b"task-x-1", None)]
 
 
@@ -248,7 +255,13 @@ def test_what_is_no_status_changes_none() -> None:
         {"trace": {}},
         {"version": 1},
     )
-    for value in (b"nope", b"[]", b"{}", b'{"generation":1e400}', *(json.dumps(good | one).encode() for one in wrong)):
+    for value in (
+        b"nope",
+        b"[]",
+        b"{}",
+        b'{"generation":1e400}',
+        *(json.dumps(good | item).encode() for item in wrong),
+    ):
         assert state.apply("status-task-x-0", value).startswith("its value is no status")
     for key, value in (
         ("status-topic-t", b"{}"),

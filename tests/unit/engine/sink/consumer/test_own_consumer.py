@@ -64,13 +64,13 @@ def made(config: Mapping[str, str], worker: Mapping[str, str] = WORKER, most: in
 def test_it_is_read_whole_and_no_message_is_made() -> None:
     consumer, positions, now = Whole(), Positions(), [5.0]
     polling = Polling(consumer, positions, 30.0, lambda: now[0])  # type: ignore[arg-type]
-    found = polling.read(100, 0.1)
+    result = polling.read(100, 0.1)
     assert consumer.asked == [(100, 0.1)]
-    assert isinstance(found, Two)
-    records, events = split_errors(found)
-    assert (records, [error.code() for _, error in events]) == (found, [KafkaError._PARTITION_EOF])
+    assert isinstance(result, Two)
+    records, events = split_errors(result)
+    assert (records, [error.code() for _, error in events]) == (result, [KafkaError._PARTITION_EOF])
     positions.begin(TopicPartition("t", 0), None, 0)
-    positions.advance(positions.last_of_each(found))
+    positions.advance(positions.last_of_each(result))
     assert positions.due(TopicPartition("t", 0))[0] == 6
 
 
@@ -82,24 +82,24 @@ def test_its_records_are_the_values_of_their_batch() -> None:
 
 
 def test_the_users_properties_reach_it_as_they_are_written_and_ours_win() -> None:
-    given = {
+    fields = {
         "consumer.override.max.partition.fetch.bytes": "123",
         "consumer.override.interceptor.classes": "acme.Spy",
         "consumer.override.key.deserializer": "acme.Odd",
         "consumer.override.enable.auto.commit": "true",
         "consumer.override.auto.offset.reset": "latest",
     }
-    found = made(given)
-    assert found["max.partition.fetch.bytes"] == "123"
-    assert found["fetch.min.bytes"] == "7"
-    assert not {"interceptor.classes", "key.deserializer"} & found.keys()
-    assert (found["enable.auto.commit"], found["auto.offset.reset"]) == ("false", "none")
-    assert (found["group.id"], found["group.instance.id"]) == ("connect-c", "workers-c-3")
-    assert (found["isolation.level"], found["max.poll.records"]) == ("read_committed", "500")
+    answer = made(fields)
+    assert answer["max.partition.fetch.bytes"] == "123"
+    assert answer["fetch.min.bytes"] == "7"
+    assert not {"interceptor.classes", "key.deserializer"} & answer.keys()
+    assert (answer["enable.auto.commit"], answer["auto.offset.reset"]) == ("false", "none")
+    assert (answer["group.id"], answer["group.instance.id"]) == ("connect-c", "workers-c-3")
+    assert (answer["isolation.level"], answer["max.poll.records"]) == ("read_committed", "500")
 
 
 @pytest.mark.parametrize(
-    ("given", "named", "of_library", "passed_over"),
+    ("value", "named", "of_library", "passed_over"),
     [
         ("", "Range RoundRobin CooperativeSticky", "", []),
         ("Range", "Range", "range", []),
@@ -111,19 +111,19 @@ def test_the_users_properties_reach_it_as_they_are_written_and_ours_win() -> Non
     ],
 )
 def test_assignors_are_those_that_the_user_names_where_the_consumer_has_them(
-    given: str, named: str, of_library: str, passed_over: list[str]
+    value: str, named: str, of_library: str, passed_over: list[str]
 ) -> None:
     package = "org.apache.kafka.clients.consumer."
-    text = ",".join(f"{package}{one.strip()}Assignor" for one in given.split(",") if one)
+    text = ",".join(f"{package}{part.strip()}Assignor" for part in value.split(",") if part)
     config = {"consumer.override.partition.assignment.strategy": text}
     java = made(config)["partition.assignment.strategy"]
-    assert java == ",".join(f"{package}{one}Assignor" for one in named.split())
+    assert java == ",".join(f"{package}{part}Assignor" for part in named.split())
     library = sink_consumer_properties(WORKER, config, "c", 3, read_committed=True, zombie_seconds=0)
     assert library.get("partition.assignment.strategy", "") == of_library
-    assert passed_over_assignors(WORKER, config, library) == [f"{one}Assignor" for one in passed_over]
+    assert passed_over_assignors(WORKER, config, library) == [f"{item}Assignor" for item in passed_over]
 
 
-@pytest.mark.parametrize("given", [{}, {"sasl.login.callback.handler.class": ""}])
-def test_tokens_of_a_server_need_no_handler_to_be_named(given: dict[str, str]) -> None:
-    found = for_java({URL_KEY: "https://tokens", "sasl.mechanism": "OAUTHBEARER", **given}, "consumer")
-    assert found["sasl.login.callback.handler.class"].endswith(".OAuthBearerLoginCallbackHandler")
+@pytest.mark.parametrize("fields", [{}, {"sasl.login.callback.handler.class": ""}])
+def test_tokens_of_a_server_need_no_handler_to_be_named(fields: dict[str, str]) -> None:
+    answer = for_java({URL_KEY: "https://tokens", "sasl.mechanism": "OAUTHBEARER", **fields}, "consumer")
+    assert answer["sasl.login.callback.handler.class"].endswith(".OAuthBearerLoginCallbackHandler")

@@ -50,8 +50,8 @@ def of(*partitions: TopicPartition, reader: SinkReader = MINE, shown: int | None
 
 
 def test_kept_offsets_are_each_readers_own() -> None:
-    kept, other = KeptOffset(9, (None, 7)), KeptOffset(0, (0, -5), "topic-id", 3)
-    key, value = offset_record(MINE, P0, kept)
+    kept_offset, other = KeptOffset(9, (None, 7)), KeptOffset(0, (0, -5), "topic-id", 3)
+    key, value = offset_record(MINE, P0, kept_offset)
     assert key == b'{"workers":"workers","group":"group","cluster":"cluster","topic":"t","partition":0}'
     assert value == b'{"offset":9,"mirrored":[null,7]}'
     old_key, _ = old_tombstone(P0)
@@ -65,7 +65,7 @@ def test_kept_offsets_are_each_readers_own() -> None:
         claim_record(THEIRS, P1, "they", holds=True),
     ]
     rows = decode({key: (at, value or b"") for at, (key, value) in enumerate(records)}, MINE)
-    assert rows == KeptRows({P0: kept, P1: other}, {P1: {"me": 4}}, {P0: KeptOffset(4, (4,))}, {P0})
+    assert rows == KeptRows({P0: kept_offset, P1: other}, {P1: {"me": 4}}, {P0: KeptOffset(4, (4,))}, {P0})
     with pytest.raises(ConnectError, match="cannot be read"):
         decode({b"strange": (0, b"{}")}, MINE)
 

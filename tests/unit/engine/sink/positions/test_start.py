@@ -10,7 +10,7 @@ MARK = 1_700_000_000_000
 
 
 @pytest.mark.parametrize(
-    ("kept", "group", "log", "offset", "why"),
+    ("kept_offset", "group", "log", "offset", "reason"),
     [
         # nothing is kept: the group's, or its beginning
         (None, GroupOffset(None), Log(100), None, ""),
@@ -42,12 +42,12 @@ MARK = 1_700_000_000_000
         (KEPT, GroupOffset(None), Log(44, "id", 50), 50, ""),  # the end is a new leader's high watermark
     ],
 )
-def test_start(kept: KeptOffset | None, group: GroupOffset, log: Log, offset: int | None, why: str) -> None:
-    start = start_of(kept, group, log)
+def test_start(kept_offset: KeptOffset | None, group: GroupOffset, log: Log, offset: int | None, reason: str) -> None:
+    start = start_of(kept_offset, group, log)
     assert start.offset == offset
-    assert (why in start.reason) if why else start.reason == ""
-    assert bool(start.truncated) == (why == "truncated")
-    assert start.from_beginning == (why == "was created" and offset is None)
+    assert (reason in start.reason) if reason else start.reason == ""
+    assert bool(start.truncated) == (reason == "truncated")
+    assert start.from_beginning == (reason == "was created" and offset is None)
 
 
 @pytest.mark.parametrize(

@@ -116,7 +116,7 @@ class World(Writer):
         raise AssertionError("nothing is read here")
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        self.said.append("kept " + " ".join(f"{p.partition}@{one.offset}" for p, one in offsets.items()))
+        self.said.append("kept " + " ".join(f"{p.partition}@{offset.offset}" for p, offset in offsets.items()))
 
 
 class Consumed:
