@@ -1,2 +1,6 @@
 """The state service: nodes, clusters and placements in one database: planned, assigned to agents, published to
-Kafka."""
+Kafka.
+
+Begin with `service.py` (the wiring), then `resources/store.py`, one noun such as `nouns/worker_cluster.py`, and
+`planning/planner.py`.
+"""

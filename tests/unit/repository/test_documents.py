@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from pathlib import Path
@@ -56,3 +57,20 @@ def test_lines_of_prose_fit_in_120_columns(page: Path) -> None:
     text = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
     lines = [line for line in text.splitlines() if len(line) > 120 and not line.lstrip().startswith("|")]
     assert [line for line in lines if " " in line.strip().removeprefix("- ")] == []
+
+
+def test_files_that_a_package_names_are_there() -> None:
+    packages = [file for place in ROOMS[1:] for file in place.rglob("__init__.py")]
+    named = [
+        (file, name)
+        for file in packages
+        for name in re.findall(r"`([\w/]+\.py)`", ast.get_docstring(ast.parse(file.read_text())) or "")
+    ]
+    assert len(named) > 20
+    # A file of the package, or of a room below it or beside it.
+    missing = [
+        f"{file.relative_to(ROOT)}: {name}"
+        for file, name in named
+        if not any(list(top.glob(form)) for top in file.parents[:2] for form in (name, f"*/{name}"))
+    ]
+    assert missing == []

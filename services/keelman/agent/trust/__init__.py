@@ -1,4 +1,4 @@
 """The credentials of a node: its agent's trust, its brokers' certificate, its workers' secrets.
 
-Begin with `trust.py`; a broker's TLS: `broker_certificate.py`, after the state service's `broker_tls.py`.
+Begin with `trust.py`; a broker's TLS: `broker_certificate.py`, after keelman.state.clusters.broker_tls.
 """

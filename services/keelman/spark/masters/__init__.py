@@ -1,4 +1,4 @@
 """Spark itself: the kinds of masters, how each is started, and the jobs that it runs for slots.
 
-Begin with `kept.py`, then `driver.py` or `connect.py`.
+Begin with `restarted_spark.py`, then `driver.py` or `connect.py`.
 """
