@@ -235,7 +235,7 @@ async def _send(producer: BatchProducer, topic: str, records: Sequence[Record], 
 def _unwritten(topic: str, error: Exception) -> KeelmanError:
     if isinstance(error, ProduceFailure) and error.code in REFUSED_SIZES:
         return Exhausted(
-            f"topic {topic} takes no record as large as this one: raise max.message.bytes of the topic "
+            f"topic {topic} does not accept a record of this size: raise max.message.bytes of the topic "
             "(the brokers' message.max.bytes, 1048588 unless set)",
             reason=TOO_LARGE,
         )

@@ -161,7 +161,7 @@ def print_start(settings: Settings, properties: WorkerProperties, url: str, spar
     lines |= {"Kafka": properties.raw["bootstrap.servers"]}
     if registry := properties.raw.get(REGISTRY, ""):
         lines |= {"registry": without_users(registry)}
-    lines |= {"Spark": settings.spark_address or f"a service of its own; its log is {spark_log}"}
+    lines |= {"Spark": settings.spark_address or f"its own service; its log is {spark_log}"}
     shown = "".join(f"  {name:<11}{text}\n" for name, text in lines.items())
     print(f"keelman {version()}: a worker for Kafka Connect's clients\n{shown}", file=sys.stderr, end="", flush=True)
 

@@ -86,7 +86,7 @@ async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
     assert (await run(prompt, "delete", "plugin", "acme-weather:1.10")).out == "plugin/acme-weather:1.10 deleted\n"
     assert (await run(prompt, "delete", "plugin", "acme-weather")).out == "plugin/acme-weather:1.2 deleted\n"
     await run(prompt, "get", "plugin", "acme-weather", code=NOT_FOUND)
-    assert "none has been uploaded" in (await run(prompt, "get", "plugins")).err
+    assert "no plugin was uploaded" in (await run(prompt, "get", "plugins")).err
 
 
 async def test_what_is_refused(prompt: Commands, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ class Columns:
 
     def batch(self, messages: list[Message] | OwnRecords, writer: Writer) -> tuple[SinkBatch, int]:
         """The batch without bad records, and the bytes of all keys and values. Raises RecordRefused or RunFailure."""
-        assert isinstance(messages, list), "a writer with a consumer of its own converts by itself"
+        assert isinstance(messages, list), "a writer with its own consumer converts the records itself"
         conversion, raw = self._conversion, writer.wants_payloads
         values = list(map(Message.value, messages))
         size = payload_bytes(values)

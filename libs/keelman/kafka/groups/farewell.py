@@ -52,7 +52,7 @@ async def say_farewell(group: GroupClient, member: str, url: str, *, leader: boo
     if leader or not others:
         return "left; a new leader waits for no member"
     await _notify_leader(group, url)
-    return "left, and said so"
+    return "left, with notice"
 
 
 async def say_farewell_of(group: GroupClient, worker: str, url: str, *, waits: bool) -> str:
@@ -72,7 +72,7 @@ async def say_farewell_of(group: GroupClient, worker: str, url: str, *, waits: b
     if not waits:
         return "left; its leader waits for no member"
     await _notify_leader(group, url)
-    return "left, and said so"
+    return "left, with notice"
 
 
 async def _notify_leader(group: GroupClient, url: str) -> None:

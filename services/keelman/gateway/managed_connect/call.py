@@ -113,7 +113,7 @@ def decoded(text: str) -> str:
     try:
         plain = raw_paths.decoded(text)
     except UnicodeDecodeError:
-        raise bad("The URL has in it what is not UTF-8.") from None
+        raise bad("The URL contains bytes that are not UTF-8.") from None
     if "\0" in plain:
         raise bad("The URL has a NUL character in it.")
     return plain

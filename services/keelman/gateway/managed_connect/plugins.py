@@ -98,7 +98,7 @@ class CustomPlugins:
         """Deletes an unused plugin with its imported file; the object in the bucket stays."""
         arn = self._arn(call)
         if is_built_in(arn):
-            raise bad_member("customPluginArn", "What is built in cannot be deleted.")
+            raise bad_member("customPluginArn", "A built-in plugin cannot be deleted.")
         await self._kept.found(call.caller, arn)
         request = pb.DeletePluginImportRequest(name=arn.resource, request_id=call.request_id)
         await self._control.ask(request)
@@ -127,7 +127,7 @@ class CustomPlugins:
     async def retag(self, caller: SignedCaller, arn: Arn, changed: Retag) -> None:
         """Replaces a plugin's tags by the result of `changed` on its present tags."""
         if is_built_in(arn):
-            raise bad_member("resourceArn", "What is built in has no tags.")
+            raise bad_member("resourceArn", "A built-in plugin has no tags.")
         await self._kept.retag(caller, arn, changed)
 
     def _arn(self, call: ManagedCall) -> Arn:

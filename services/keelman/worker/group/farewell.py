@@ -94,7 +94,7 @@ class LastFarewell:
             self._words.close()
 
     def _give_up(self, error: OSError) -> None:
-        log.warning("farewell_unkept", error=str(error), note="nobody will say that this worker has died")
+        log.warning("farewell_unkept", error=str(error), note="no process will report the death of this worker")
         self._words = None
 
 

@@ -120,7 +120,7 @@ def text_maps(raw: bytes) -> list[dict[str, str]]:
 def wanted_map(value: Any, what: str) -> dict[str, str | None]:
     """As `text_map` where there must be one. Raises 500 naming `what` for null and for an empty body."""
     if value is None:
-        raise RestError(500, f"{what} is missing in the request: a JSON object is wanted")
+        raise RestError(500, f"{what} is missing in the request: send a JSON object")
     return text_map(value)
 
 
@@ -136,7 +136,7 @@ def offset_entries(value: Any) -> list[OffsetEntry]:
     entries = []
     for item in offsets:
         if item is None:
-            raise RestError(500, "offsets: an entry is null: a partition and an offset are wanted")
+            raise RestError(500, "offsets: an entry is null: send a partition and an offset")
         entry = _entity(item, "ConnectorOffset", ("partition", "offset"))
         entries.append(OffsetEntry(_any_map(entry.get("partition")), _any_map(entry.get("offset"))))
     return entries

@@ -24,7 +24,7 @@ SAFE = (UNASSIGNED, FAILED)
 AT_WORK = (UNASSIGNED, RUNNING, RESTARTING)
 CONNECTOR_KEY = "status-connector-"
 NO_STATUS = "its value is no status: a JSON object with state, worker_id and generation"
-NO_TOPIC = "it does not say of a topic which connector uses it"
+NO_TOPIC = "it names no connector that uses the topic"
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ async def test_each_that_was_created_with_others_is_answered_by_itself(worker: W
     assert answers["good-3"].json()["config"] == {**SOURCE, "name": "good-3"}
     topic, request = answers["large-topic"], answers["large-request"]
     assert (topic.status_code, request.status_code) == (500, 500)
-    assert f"topic {TOPIC} takes no record as large" in topic.json()["message"]
+    assert f"topic {TOPIC} does not accept a record of this size" in topic.json()["message"]
     assert "max.message.bytes" in topic.json()["message"]
     assert f"larger than {MAX_BYTES}" in request.json()["message"]
     assert sorted((await worker.ask("GET", "/connectors")).json()) == sorted(good)

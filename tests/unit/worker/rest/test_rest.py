@@ -111,7 +111,7 @@ def test_half_a_character_is_refused_by_its_name(body: bytes) -> None:
 
 def test_what_is_missing_is_named() -> None:
     for value in (None, bodies.new_connector({"name": "x"}).config):
-        with pytest.raises(RestError, match=r"^The field 'config' is missing in the request: a JSON object is wanted$"):
+        with pytest.raises(RestError, match=r"^The field 'config' is missing in the request: send a JSON object$"):
             bodies.wanted_map(value, "The field 'config'")
 
 

@@ -268,7 +268,7 @@ def test_what_is_no_status_changes_none() -> None:
         ("status-topic-:connector-x", b"{}"),
         ("status-topic-t:connector-x", b"5"),
     ):
-        assert state.apply(key, value) == "it does not say of a topic which connector uses it"
+        assert state.apply(key, value) == "it names no connector that uses the topic"
     assert state.of("x") == (None, [(0, Status("RUNNING", "w:1", 1))])
     assert state.topics == {}
 

@@ -77,7 +77,7 @@ def setting_of(key: Mapping[str, Any]) -> SettingDef:
     return SettingDef(
         key["name"],
         kind,
-        (key.get("documentation") or "").strip() or "there is no documentation of this setting",
+        (key.get("documentation") or "").strip() or "this setting has no documentation",
         group=(key.get("group") or "").strip() or "common",
         necessary=Necessary.REQUIRED if key.get("required") else Necessary.OPTIONAL,
         default=_default(kind, key.get("default_value")),

@@ -128,7 +128,7 @@ class Zookeepers(OharaResource):
     async def _keep(self, cluster: OharaCluster, content: dict[str, Any]) -> None:
         if cluster.made is None:
             raise illegal_argument(
-                f"{ZOOKEEPER} cluster:{cluster.key} stands for that of a broker cluster which was not made by this API"
+                f"{ZOOKEEPER} cluster:{cluster.key} belongs to a broker cluster that was not created by this API"
             )
         await self._documents.put(cluster.key, content, etag=cluster.made.etag)
 

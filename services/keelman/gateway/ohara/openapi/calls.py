@@ -148,10 +148,10 @@ def _inspections() -> Iterator[ApiCall]:
     for word in ("topics", "topic"):
         about = "The newest records of a topic that runs"
         yield ApiCall("POST", f"inspect/{word}/{{name}}", about, MESSAGES, query=query)
-    yield ApiCall("POST", "inspect/rdb", "Tables of a database, asked by a worker cluster", RDB, RDB_SENT)
+    yield ApiCall("POST", "inspect/rdb", "Tables of a database, queried by a worker cluster", RDB, RDB_SENT)
     for word in ("connectors", "connector"):
         settings: Schema = {"type": "object"}
-        yield ApiCall("PUT", f"validate/{word}", "What a connector's class says of settings", VALIDATION, settings)
+        yield ApiCall("PUT", f"validate/{word}", "A connector class's checks of settings", VALIDATION, settings)
 
 
 def _logs() -> Iterator[ApiCall]:

@@ -44,7 +44,7 @@ async def undisturbed(
     state = await settled(read, is_changing)
     if not is_changing(state):
         return state
-    request = pb.CancelOperationRequest(name=operation(state), reason="something else was asked for")
+    request = pb.CancelOperationRequest(name=operation(state), reason="another change was requested")
     with suppress(NotFound, FailedPrecondition):  # ended meanwhile
         await control.ask(request)
     state = await settled(read, is_changing, seconds=CANCEL_SECONDS)
