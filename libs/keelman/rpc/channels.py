@@ -17,6 +17,8 @@ from keelman.rpc.server import KEEPALIVE, MESH, is_loopback
 
 Channel: TypeAlias = grpc.aio.Channel
 DIRECT = (("grpc.enable_http_proxy", 0),)  # a proxy of the environment is for the web, not for our own services
+PROBED = {"grpc.keepalive_time_ms": 6_000, "grpc.keepalive_timeout_ms": 2_000}
+"""Of a probed channel: servers close connections that ping more often than every 5 s."""
 
 
 def channel(
@@ -29,6 +31,7 @@ def channel(
     token: str = "",
     client: Pems | None = None,
     apart: bool = False,
+    probed: bool = False,
 ) -> Channel:
     """Returns a channel to host:port or unix:path: `async with` closes it. Errors of unary calls come as our classes.
 
@@ -48,10 +51,11 @@ def channel(
             token=token,
             client=client,
             apart=apart,
+            probed=probed,
         )
-        return AnyOf([open_one(target, translate=translate) for target in several])
+        return AnyOf([open_one(target, translate=translate) for target in several], probed=probed)
     options: list[tuple[str, int | str]] = [
-        *KEEPALIVE,
+        *(dict(KEEPALIVE) | (PROBED if probed else {})).items(),
         *DIRECT,
         ("grpc.initial_reconnect_backoff_ms", 100),
         ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take; refused ones end at once

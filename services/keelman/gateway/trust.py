@@ -122,7 +122,7 @@ class GatewayTrust:
         def make(pems: Pems) -> Channel:
             return channel(
                 self.settings.state_address, root_certificates=pems.roots or None, client=pems,
-                server_name=self.state_name, peer=peer, translate=translate, apart=apart,
+                server_name=self.state_name, peer=peer, translate=translate, apart=apart, probed=True,
             )  # fmt: skip
 
         return RenewingChannel(make, self.newest) if self.newest().chain else make(self.newest())

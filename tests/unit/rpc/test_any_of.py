@@ -1,6 +1,9 @@
 """Calls to whichever of several servers answers."""
 
 import contextlib
+import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 
 import grpc
@@ -87,3 +90,36 @@ async def test_all_of_them_may_be_away_for_a_while() -> None:
             await stub.Check(health_pb2.HealthCheckRequest(service="second"), timeout=5)
         async with server(second, "second"):
             await eventually(lambda: answers(stub, "second"))
+
+
+async def test_a_server_that_hangs_is_left_while_another_answers() -> None:
+    first, second = free_ports(2)
+    async with contextlib.AsyncExitStack() as stack:
+        process = stack.enter_context(subprocess.Popen([sys.executable, "-c", SERVER, str(first)]))
+        stack.callback(process.kill)
+        made = await stack.enter_async_context(channel(f"127.0.0.1:{first},127.0.0.1:{second}", probed=True))
+        stub = health_pb2_grpc.HealthStub(made)
+        await eventually(lambda: answers(stub, "first"))
+        await stack.enter_async_context(server(second, "second"))
+        process.send_signal(signal.SIGSTOP)
+        await eventually(lambda: answers(stub, "second"), what="calls go to the other one")
+        process.send_signal(signal.SIGCONT)
+        assert await answers(stub, "second"), "it stays where it is"
+
+
+SERVER = """
+import asyncio, sys, grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+
+async def main():
+    options = [("grpc.so_reuseport", 0), ("grpc.http2.min_ping_interval_without_data_ms", 5000)]
+    server = grpc.aio.server(options=options)
+    servicer = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    await servicer.set("first", health_pb2.HealthCheckResponse.SERVING)
+    server.add_insecure_port(f"127.0.0.1:{sys.argv[1]}")
+    await server.start()
+    await server.wait_for_termination()
+
+asyncio.run(main())
+"""

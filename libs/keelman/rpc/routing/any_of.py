@@ -12,29 +12,39 @@ import grpc
 from grpc import ChannelConnectivity
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
+from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.rpc.routing.choosing import ChoosingChannel
 from keelman.runtime.supervise import first_of
 
 LOOK_SECONDS = 0.25
 HEALTH_SECONDS = 1.0
 """The pause before a health watch is started again after the server reported NOT_SERVING or the stream ended."""
+PROBE_SECONDS, PROBE_PAUSE_SECONDS, PROBES = 0.8, 0.3, 2
+"""How long a probe waits for an answer, the pause between two, and how many without an answer make a server silent."""
 NOT_SERVING = health_pb2.HealthCheckResponse.NOT_SERVING
 LOST = (ChannelConnectivity.TRANSIENT_FAILURE, ChannelConnectivity.SHUTDOWN)
 
 
 class AnyOf(ChoosingChannel):
     """A channel over several channels. `async with` closes all of them; within the block it keeps checking which are
-    reachable."""
+    reachable.
 
-    def __init__(self, channels: Sequence[grpc.aio.Channel]) -> None:
+    `probed`: it also asks each connected server for its health all the time, and leaves one that does not answer while
+    another does. A process that is stopped or hangs keeps its connections.
+    """
+
+    def __init__(self, channels: Sequence[grpc.aio.Channel], *, probed: bool = False) -> None:
         self._channels = channels
+        self._probed = probed
+        self._unanswered = dict.fromkeys(channels, 0)
         self._present = channels[0]
         self._not_serving: set[grpc.aio.Channel] = set()
         self._looking: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> AnyOf:
+        probes = map(self._probe, self._channels) if self._probed else ()
         self._looking = [
-            asyncio.ensure_future(channel) for channel in (self._look(), *map(self._follow, self._channels))
+            asyncio.ensure_future(task) for task in (self._look(), *map(self._follow, self._channels), *probes)
         ]
         return self
 
@@ -72,8 +82,24 @@ class AnyOf(ChoosingChannel):
                 call.cancel()
             await asyncio.sleep(HEALTH_SECONDS)
 
+    async def _probe(self, channel: grpc.aio.Channel) -> None:
+        """Counts the probes in a row that a server has not answered."""
+        stub: Any = health_pb2_grpc.HealthStub(channel)
+        while True:
+            try:
+                await stub.Check(health_pb2.HealthCheckRequest(), timeout=PROBE_SECONDS)
+            except (grpc.aio.AioRpcError, KeelmanError) as error:
+                code = error.code() if isinstance(error, grpc.aio.AioRpcError) else None
+                is_silent = isinstance(error, DeadlineExceeded) or code is grpc.StatusCode.DEADLINE_EXCEEDED
+                self._unanswered[channel] = self._unanswered[channel] + 1 if is_silent else 0
+            else:
+                self._unanswered[channel] = 0
+            await asyncio.sleep(PROBE_PAUSE_SECONDS)
+
     def _serves(self, channel: grpc.aio.Channel) -> bool:
-        return channel not in self._not_serving and channel.get_state(try_to_connect=True) is ChannelConnectivity.READY
+        if channel in self._not_serving or self._unanswered[channel] >= PROBES:
+            return False
+        return channel.get_state(try_to_connect=True) is ChannelConnectivity.READY
 
     def _chosen(self) -> grpc.aio.Channel:
         if not self._serves(self._present):

@@ -171,7 +171,7 @@ def test_credentials_end(file: Path) -> None:
     now = datetime(2027, 1, 30, 23, 59, 59, tzinfo=UTC)
     callers = Callers(Settings(access_file=file), lambda: now)
     alice = Identity(IdentityKind.USER, "alice")
-    with pytest.raises(Unauthenticated, match="the token is none"):
+    with pytest.raises(Unauthenticated, match="the token is unknown"):
         callers.caller(Admission.CHECKED, "Bearer other")
     assert callers.caller(Admission.CHECKED, "", alice).name == "alice"
     now += timedelta(seconds=1)
