@@ -51,7 +51,7 @@ def test_what_is_used_is_a_part_of_what_the_host_has() -> None:
     ("state", "words"),
     [
         (pb.NODE_STATE_EXPECTED, "no agent has come"),
-        (pb.NODE_STATE_UNKNOWN, "restarted a moment ago"),
+        (pb.NODE_STATE_UNKNOWN, "has just restarted"),
         (pb.NODE_STATE_OFFLINE, "not heard of for 12 s"),
     ],
 )
