@@ -20,7 +20,7 @@ from keelman.state.nouns.parts import Parts
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb, writing
+from keelman.state.resources.serving import NounApi, get, list_page, writing
 from keelman.state.resources.snapshot import BROKER_CLUSTER
 from keelman.state.resources.transaction import Transaction
 
@@ -70,11 +70,8 @@ class BrokerClusterApi(NounApi[Parts], grpc.BrokerClusterServiceServicer):
 
     noun = BROKER_CLUSTER
     GetBrokerCluster, ListBrokerClusters = get, list_page
-    DeleteBrokerCluster = verb(lambda tx, r: broker_clusters.delete(tx, r.name, r.etag))
-    StartBrokerCluster = verb(lambda tx, r: broker_clusters.start(tx, r.name, r.etag))
-    StopBrokerCluster = verb(lambda tx, r: broker_clusters.stop(tx, r.name, r.etag, force=r.force))
 
-    @writing
+    @writing()
     def CreateBrokerCluster(self, tx: Transaction, request: pb.CreateBrokerClusterRequest) -> BrokerCluster:
         """Creates a broker cluster."""
         spec = _sent(spec_of(request.spec))
@@ -88,14 +85,30 @@ class BrokerClusterApi(NounApi[Parts], grpc.BrokerClusterServiceServicer):
         seen = self._snapshot.broker_cluster(request.name)
         return await check_removal(self._snapshot, seen, _changed(request)(seen.spec))
 
-    def _update(self, tx: Transaction, request: pb.UpdateBrokerClusterRequest, checked: Any) -> BrokerCluster:
+    @writing(before=_removal)
+    def UpdateBrokerCluster(
+        self, tx: Transaction, request: pb.UpdateBrokerClusterRequest, checked: frozenset[str]
+    ) -> BrokerCluster:
         """Changes the spec of a broker cluster."""
         change = _changed(request)
         cluster = tx.snapshot.broker_cluster(request.name)
         check_same_removed(tx.snapshot, cluster, change(cluster.spec), checked)
         return broker_clusters.update(tx, request.name, request.etag, change)
 
-    UpdateBrokerCluster = rpc(Steps(_update, before=_removal))
+    @writing()
+    def DeleteBrokerCluster(self, tx: Transaction, request: pb.DeleteBrokerClusterRequest) -> BrokerCluster:
+        """Begins to delete a broker cluster."""
+        return broker_clusters.delete(tx, request.name, request.etag)
+
+    @writing()
+    def StartBrokerCluster(self, tx: Transaction, request: pb.StartBrokerClusterRequest) -> BrokerCluster:
+        """Starts the brokers."""
+        return broker_clusters.start(tx, request.name, request.etag)
+
+    @writing()
+    def StopBrokerCluster(self, tx: Transaction, request: pb.StopBrokerClusterRequest) -> BrokerCluster:
+        """Stops the brokers."""
+        return broker_clusters.stop(tx, request.name, request.etag, force=request.force)
 
     def _shown(self, broker_cluster: BrokerCluster, request: Any) -> broker_cluster_pb2.BrokerCluster:
         message = broker_cluster_message(broker_cluster)

@@ -29,7 +29,7 @@ from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, Remembered, get, labelled_page, list_page, verb, writing
+from keelman.state.resources.serving import NounApi, Remembered, get, labelled_page, list_page, writing
 from keelman.state.resources.snapshot import CONNECTOR_DEFINITION, Snapshot
 from keelman.state.resources.transaction import Transaction
 
@@ -173,11 +173,16 @@ class ConnectorDefinitionApi(NounApi[Parts], grpc.ConnectorDefinitionServiceServ
     _messages: Remembered[ConnectorDefinition, connector_definition_pb2.ConnectorDefinition] = dataclasses.field(
         default_factory=lambda: Remembered(definition_message)
     )
-    GetConnectorDefinition, ListConnectorDefinitions, ApplyConnectorDefinition = get, list_page, verb(apply)
-    DeleteConnectorDefinition = verb(lambda tx, r: delete(tx, r.name, r.etag, keep_connector=r.keep_connector))
-    CreateConnectorDefinition = verb(lambda tx, r: create(tx, r.name, kept_spec(spec_of(r.spec, r.name), None)))
+    GetConnectorDefinition, ListConnectorDefinitions = get, list_page
 
-    @writing
+    @writing()
+    def CreateConnectorDefinition(
+        self, tx: Transaction, request: pb.CreateConnectorDefinitionRequest
+    ) -> ConnectorDefinition:
+        """Stores a connector definition."""
+        return create(tx, request.name, kept_spec(spec_of(request.spec, request.name), None))
+
+    @writing()
     def UpdateConnectorDefinition(
         self, tx: Transaction, request: pb.UpdateConnectorDefinitionRequest
     ) -> ConnectorDefinition:
@@ -188,6 +193,20 @@ class ConnectorDefinitionApi(NounApi[Parts], grpc.ConnectorDefinitionServiceServ
             return kept_spec(spec_of(sent, spec.connector), spec)
 
         return update(tx, request.name, request.etag, change)
+
+    @writing()
+    def ApplyConnectorDefinition(
+        self, tx: Transaction, request: pb.ApplyConnectorDefinitionRequest
+    ) -> tuple[ConnectorDefinition, Operation]:
+        """Begins to bring the connector to its definition."""
+        return apply(tx, request)
+
+    @writing()
+    def DeleteConnectorDefinition(
+        self, tx: Transaction, request: pb.DeleteConnectorDefinitionRequest
+    ) -> ConnectorDefinition:
+        """Forgets a connector definition."""
+        return delete(tx, request.name, request.etag, keep_connector=request.keep_connector)
 
     def _page(self, request: pb.ListConnectorDefinitionsRequest) -> tuple[list[ConnectorDefinition], str]:
         of_cluster = sorted(self._snapshot.definitions_on(request.worker_cluster)) if request.worker_cluster else None

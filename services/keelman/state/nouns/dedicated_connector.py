@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 from keelman.api.connect.v1 import dedicated_connector_pb2
@@ -27,18 +26,7 @@ from keelman.state.resources.checks import check_quota
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.log_delivery import check_buckets, problem_messages
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import (
-    NounApi,
-    Remembered,
-    Steps,
-    get,
-    has_labels,
-    list_page,
-    page_of,
-    rpc,
-    verb,
-    writing,
-)
+from keelman.state.resources.serving import NounApi, Remembered, get, has_labels, list_page, page_of, writing
 from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, OPERATION, Snapshot
 from keelman.state.resources.transaction import Transaction
 
@@ -70,9 +58,9 @@ def _of_origin(connector: DedicatedConnector, own: Origin) -> bool:
     return all(not text or (origin is not None and getattr(origin, name) == text) for text, name in pairs)
 
 
-def _steering(work: Callable[[Any, Transaction, Any], Made]) -> Any:
-    """Makes an RPC that writes once no automatic scaling of the workers is under way."""
-    return rpc(Steps(lambda self, tx, request, _: work(self, tx, request), before=lambda api, r: api.settled(r.name)))
+async def _settled(api: DedicatedConnectorApi, request: Any) -> None:
+    """Waits until no automatic scaling of the workers is under way."""
+    await api.settled(request.name)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -84,12 +72,8 @@ class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServic
         default_factory=lambda: Remembered(dedicated_message)
     )
     GetDedicatedConnector, ListDedicatedConnectors = get, list_page
-    PauseDedicatedConnector = _steering(lambda _, tx, r: life.pause(tx, r.name, r.etag))
-    ResumeDedicatedConnector = _steering(lambda _, tx, r: life.resume(tx, r.name, r.etag))
-    RestartDedicatedConnector = _steering(lambda _, tx, r: life.restart(tx, r.name, r.etag, only_failed=r.only_failed))
-    DeleteDedicatedConnector = verb(lambda tx, r: life.delete(tx, r.name, r.etag, version=r.version))
 
-    @writing
+    @writing()
     def CreateDedicatedConnector(self, tx: Transaction, request: pb.CreateDedicatedConnectorRequest) -> Made:
         """Stores a dedicated connector and its worker cluster, and begins to bring it up."""
         spec = kept_spec(spec_of(request.spec), None)
@@ -98,8 +82,10 @@ class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServic
         _check_quota(tx.snapshot, name, spec, 0, request.max_workers_of_scope)
         return life.create(tx, name, spec)
 
-    @_steering
-    def UpdateDedicatedConnector(self, tx: Transaction, request: pb.UpdateDedicatedConnectorRequest) -> Made:
+    @writing(before=_settled)
+    def UpdateDedicatedConnector(
+        self, tx: Transaction, request: pb.UpdateDedicatedConnectorRequest, settled: None
+    ) -> Made:
         """Changes a dedicated connector."""
 
         def change(spec: DedicatedConnectorSpec) -> DedicatedConnectorSpec:
@@ -117,6 +103,32 @@ class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServic
         )  # fmt: skip
         _check_quota(tx.snapshot, request.name, updated[0].spec, before, request.max_workers_of_scope)
         return updated
+
+    @writing(before=_settled)
+    def PauseDedicatedConnector(
+        self, tx: Transaction, request: pb.PauseDedicatedConnectorRequest, _settled: None
+    ) -> Made:
+        """Begins to pause the connector."""
+        return life.pause(tx, request.name, request.etag)
+
+    @writing(before=_settled)
+    def ResumeDedicatedConnector(
+        self, tx: Transaction, request: pb.ResumeDedicatedConnectorRequest, _settled: None
+    ) -> Made:
+        """Begins to resume the connector."""
+        return life.resume(tx, request.name, request.etag)
+
+    @writing(before=_settled)
+    def RestartDedicatedConnector(
+        self, tx: Transaction, request: pb.RestartDedicatedConnectorRequest, _settled: None
+    ) -> Made:
+        """Begins to restart the connector."""
+        return life.restart(tx, request.name, request.etag, only_failed=request.only_failed)
+
+    @writing()
+    def DeleteDedicatedConnector(self, tx: Transaction, request: pb.DeleteDedicatedConnectorRequest) -> Made:
+        """Begins to delete the connector."""
+        return life.delete(tx, request.name, request.etag, version=request.version)
 
     def _page(self, request: pb.ListDedicatedConnectorsRequest) -> tuple[list[DedicatedConnector], str]:
         snapshot, labels = self._snapshot, request.labels.items()

@@ -22,7 +22,7 @@ from keelman.rpc.server import Context
 from keelman.state.nouns.parts import Parts
 from keelman.state.resources.checks import check_etag, check_numbers
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, Remembered, verb
+from keelman.state.resources.serving import NounApi, Remembered, writing
 from keelman.state.resources.snapshot import DOCUMENT, Snapshot
 from keelman.state.resources.transaction import Transaction
 
@@ -114,13 +114,23 @@ class DocumentApi(NounApi[Parts], grpc.DocumentServiceServicer):
     """Documents."""
 
     noun = DOCUMENT
-    PutDocument, DeleteDocument = verb(put), verb(delete)
+
     _messages: Remembered[Document, document_pb2.Document] = dataclasses.field(
         default_factory=lambda: Remembered(document_message)
     )
     _with_secrets: Remembered[Document, document_pb2.Document] = dataclasses.field(
         default_factory=lambda: Remembered(lambda document: document_message(document, with_secrets=True))
     )
+
+    @writing()
+    def PutDocument(self, tx: Transaction, request: pb.PutDocumentRequest) -> Document:
+        """Stores a document."""
+        return put(tx, request)
+
+    @writing()
+    def DeleteDocument(self, tx: Transaction, request: pb.DeleteDocumentRequest) -> Document:
+        """Deletes a document."""
+        return delete(tx, request)
 
     async def GetDocument(self, request: pb.GetDocumentRequest, context: Context) -> pb.GetDocumentResponse:
         """Returns one document."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keelman.api.node.v1 import node_pb2
+from keelman.api.node.v1 import node_service_pb2 as pb
 from keelman.api.node.v1 import node_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterGoal
 from keelman.model.errors import FailedPrecondition
@@ -21,7 +22,7 @@ from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, get, list_page, verb
+from keelman.state.resources.serving import NounApi, get, list_page, writing
 from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
 from keelman.state.resources.transaction import Transaction
 from keelman.state.trust.rows import without_certificate
@@ -116,8 +117,10 @@ def judge(tx: Transaction, name: str, state: NodeState, message: str) -> None:
         tx.put(dataclasses.replace(node, state=state, message=message))
 
 
-def _marking(**marks: Any) -> Callable[[Transaction, Any], Node]:
-    return lambda tx, r: update(tx, r.name, r.etag, lambda spec: dataclasses.replace(spec, **marks))
+def _mark(
+    tx: Transaction, request: pb.CordonNodeRequest | pb.UncordonNodeRequest | pb.DrainNodeRequest, **marks: Any
+) -> Node:
+    return update(tx, request.name, request.etag, lambda spec: dataclasses.replace(spec, **marks))
 
 
 class NodeApi(NounApi[Parts], grpc.NodeServiceServicer):
@@ -125,15 +128,40 @@ class NodeApi(NounApi[Parts], grpc.NodeServiceServicer):
 
     noun = NODE
     GetNode, ListNodes = get, list_page
-    CreateNode = verb(lambda tx, r: create(tx, r.name, value_of(NodeSpec, r.spec)))
-    UpdateNode = verb(
-        lambda tx, r: update(
-            tx, r.name, r.etag, lambda spec: value_of(NodeSpec, masked(spec_message(spec), r.spec, r.update_mask))
-        )
-    )
-    CordonNode, UncordonNode = verb(_marking(cordoned=True)), verb(_marking(cordoned=False, draining=False))
-    DrainNode = verb(_marking(cordoned=True, draining=True))
-    DeleteNode = verb(lambda tx, r: delete(tx, r.name, r.etag))
+
+    @writing()
+    def CreateNode(self, tx: Transaction, request: pb.CreateNodeRequest) -> Node:
+        """Stores a node whose agent has not come yet."""
+        return create(tx, request.name, value_of(NodeSpec, request.spec))
+
+    @writing()
+    def UpdateNode(self, tx: Transaction, request: pb.UpdateNodeRequest) -> Node:
+        """Changes the spec of a node."""
+
+        def change(spec: NodeSpec) -> NodeSpec:
+            return value_of(NodeSpec, masked(spec_message(spec), request.spec, request.update_mask))
+
+        return update(tx, request.name, request.etag, change)
+
+    @writing()
+    def CordonNode(self, tx: Transaction, request: pb.CordonNodeRequest) -> Node:
+        """Keeps new workloads off a node."""
+        return _mark(tx, request, cordoned=True)
+
+    @writing()
+    def UncordonNode(self, tx: Transaction, request: pb.UncordonNodeRequest) -> Node:
+        """Lets a node take workloads again."""
+        return _mark(tx, request, cordoned=False, draining=False)
+
+    @writing()
+    def DrainNode(self, tx: Transaction, request: pb.DrainNodeRequest) -> Node:
+        """Moves the workloads of a node to others."""
+        return _mark(tx, request, cordoned=True, draining=True)
+
+    @writing()
+    def DeleteNode(self, tx: Transaction, request: pb.DeleteNodeRequest) -> None:
+        """Forgets a node."""
+        delete(tx, request.name, request.etag)
 
     def _shown(self, node: Node, request: Any) -> node_pb2.Node:
         pinned = pinned_workloads(self._snapshot, node.name) if node.spec.draining else ()

@@ -15,7 +15,7 @@ from keelman.state.nouns.dedicated_wire import change_message
 from keelman.state.nouns.parts import Parts
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, get, list_page, newest_page, verb
+from keelman.state.resources.serving import NounApi, get, list_page, newest_page, writing
 from keelman.state.resources.snapshot import OPERATION
 from keelman.state.resources.transaction import Transaction
 
@@ -79,7 +79,16 @@ class OperationApi(NounApi[Parts], grpc.OperationServiceServicer):
 
     noun = OPERATION
     GetOperation, ListOperations = get, list_page
-    CancelOperation, DeleteOperation = verb(cancel), verb(delete)
+
+    @writing()
+    def CancelOperation(self, tx: Transaction, request: pb.CancelOperationRequest) -> Operation:
+        """Has an operation end early."""
+        return cancel(tx, request)
+
+    @writing()
+    def DeleteOperation(self, tx: Transaction, request: pb.DeleteOperationRequest) -> Operation:
+        """Forgets an operation that has ended."""
+        return delete(tx, request)
 
     def _page(self, request: pb.ListOperationsRequest) -> tuple[list[Operation], str]:
         def is_wanted(operation: Operation) -> bool:

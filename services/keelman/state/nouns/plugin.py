@@ -27,7 +27,7 @@ from keelman.state.resources.checks import check_etag
 from keelman.state.resources.hidden import kept_extra, shown_extra
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.origins import check_origin
-from keelman.state.resources.serving import NounApi, Steps, has_labels, rpc, verb, write_once
+from keelman.state.resources.serving import NounApi, has_labels, write_once, writing
 from keelman.state.resources.snapshot import PLUGIN, Snapshot
 from keelman.state.resources.transaction import Transaction
 
@@ -140,7 +140,6 @@ class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
     """Plugins."""
 
     noun = PLUGIN
-    UpdatePlugin = verb(update)
 
     async def GetPlugin(self, request: pb.GetPluginRequest, context: Context) -> pb.GetPluginResponse:
         """Returns one plugin."""
@@ -204,7 +203,15 @@ class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
         hit("plugin-forgotten")
         self.parts.plugins.forget(gone)
 
-    DeletePlugin = rpc(Steps(lambda self, tx, request, _: delete(tx, request), after=_forget))
+    @writing(after=_forget)
+    def DeletePlugin(self, tx: Transaction, request: pb.DeletePluginRequest) -> Plugin:
+        """Deletes a plugin."""
+        return delete(tx, request)
+
+    @writing()
+    def UpdatePlugin(self, tx: Transaction, request: pb.UpdatePluginRequest) -> Plugin:
+        """Changes the description, labels or extra of a plugin."""
+        return update(tx, request)
 
     def _shown(self, plugin: Plugin, request: Any = None) -> plugin_pb2.Plugin:
         return plugin_message(plugin, self._snapshot.users_of_plugin(plugin.name))

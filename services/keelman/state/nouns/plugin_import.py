@@ -21,7 +21,7 @@ from keelman.state.resources.annotations import annotated, new_annotations, orig
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, Steps, get, list_page, rpc, verb
+from keelman.state.resources.serving import NounApi, get, list_page, writing
 from keelman.state.resources.snapshot import PLUGIN, PLUGIN_IMPORT, Snapshot
 from keelman.state.resources.transaction import Transaction
 
@@ -107,14 +107,28 @@ class PluginImportApi(NounApi[Parts], grpc.PluginImportServiceServicer):
 
     noun = PLUGIN_IMPORT
     GetPluginImport, ListPluginImports = get, list_page
-    CreatePluginImport, UpdatePluginImport = verb(create), verb(update)
+
+    @writing()
+    def CreatePluginImport(self, tx: Transaction, request: pb.CreatePluginImportRequest) -> PluginImport:
+        """Stores a plugin import, and begins to fetch its file."""
+        return create(tx, request)
+
+    @writing()
+    def UpdatePluginImport(self, tx: Transaction, request: pb.UpdatePluginImportRequest) -> PluginImport:
+        """Changes the annotations of a plugin import."""
+        return update(tx, request)
 
     def _forget(self, gone: tuple[PluginImport, Plugin | None]) -> None:
         """Forgets the file of a deleted plugin import."""
         if gone[1] is not None:
             self.parts.plugins.forget(gone[1])
 
-    DeletePluginImport = rpc(Steps(lambda self, tx, request, _: delete(tx, request), after=_forget))
+    @writing(after=_forget)
+    def DeletePluginImport(
+        self, tx: Transaction, request: pb.DeletePluginImportRequest
+    ) -> tuple[PluginImport, Plugin | None]:
+        """Deletes a plugin import with its plugin."""
+        return delete(tx, request)
 
     def _page(self, request: pb.ListPluginImportsRequest) -> tuple[list[PluginImport], str]:
         return origin_page(self._snapshot, PLUGIN_IMPORT, request)

@@ -20,7 +20,7 @@ from keelman.state.nouns.parts import Parts
 from keelman.state.resources.annotations import checked_annotations
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, get, list_page, verb
+from keelman.state.resources.serving import NounApi, get, list_page, writing
 from keelman.state.resources.snapshot import SECRET, Snapshot
 from keelman.state.resources.transaction import Transaction
 
@@ -118,7 +118,21 @@ class SecretApi(NounApi[Parts], grpc.SecretServiceServicer):
 
     noun = SECRET
     GetSecret, ListSecrets = get, list_page
-    CreateSecret, UpdateSecret, DeleteSecret = verb(create), verb(update), verb(delete)
+
+    @writing()
+    def CreateSecret(self, tx: Transaction, request: pb.CreateSecretRequest) -> Secret:
+        """Stores a secret."""
+        return create(tx, request)
+
+    @writing()
+    def UpdateSecret(self, tx: Transaction, request: pb.UpdateSecretRequest) -> Secret:
+        """Changes a secret."""
+        return update(tx, request)
+
+    @writing()
+    def DeleteSecret(self, tx: Transaction, request: pb.DeleteSecretRequest) -> Secret:
+        """Deletes a secret."""
+        return delete(tx, request)
 
     def _shown(self, secret: Secret, request: pb.GetSecretRequest) -> secret_pb2.Secret:
         return answered(secret, self._snapshot)

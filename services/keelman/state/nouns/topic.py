@@ -27,7 +27,7 @@ from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import plain
-from keelman.state.resources.serving import NounApi, get, labelled_page, list_page, verb, writing
+from keelman.state.resources.serving import NounApi, get, labelled_page, list_page, writing
 from keelman.state.resources.snapshot import TOPIC
 from keelman.state.resources.transaction import Transaction
 from keelman.state.topics.applying import STEPS, facts_of
@@ -155,14 +155,14 @@ class TopicApi(NounApi[Parts], grpc.TopicServiceServicer):
     """Topics."""
 
     noun = TOPIC
-    GetTopic, ListTopics, ApplyTopic = get, list_page, verb(apply)
+    GetTopic, ListTopics = get, list_page
 
-    @writing
+    @writing()
     def CreateTopic(self, tx: Transaction, request: pb.CreateTopicRequest) -> Topic:
         """Stores a topic."""
         return create(tx, request.name, kept_spec(spec_of(request.spec, request.name), None))
 
-    @writing
+    @writing()
     def UpdateTopic(self, tx: Transaction, request: pb.UpdateTopicRequest) -> Topic:
         """Changes the spec of a topic."""
 
@@ -174,12 +174,17 @@ class TopicApi(NounApi[Parts], grpc.TopicServiceServicer):
         seen = None if topic is None else self.parts.topics.seen(topic).topic
         return update(tx, request.name, request.etag, change, 0 if seen is None else len(seen.partitions))
 
-    @writing
+    @writing()
     def DeleteTopic(self, tx: Transaction, request: pb.DeleteTopicRequest) -> Topic:
         """Forgets a topic."""
         topic = tx.snapshot.topic(request.name)
         gone = is_gone(topic, self.parts.topics.seen(topic))
         return delete(tx, request.name, request.etag, keep_topic=request.keep_topic, gone=gone)
+
+    @writing()
+    def ApplyTopic(self, tx: Transaction, request: pb.ApplyTopicRequest) -> tuple[Topic, Operation]:
+        """Begins to bring the brokers to the spec of a topic."""
+        return apply(tx, request)
 
     async def PeekTopic(self, request: pb.PeekTopicRequest, context: Context) -> pb.PeekTopicResponse:
         """Reads its last records."""

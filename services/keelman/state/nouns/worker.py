@@ -15,7 +15,7 @@ from keelman.state.nouns import workload as workloads
 from keelman.state.nouns.parts import Parts
 from keelman.state.nouns.workload import status_message
 from keelman.state.planning.worker_specs import tried_again
-from keelman.state.resources.serving import NounApi, list_page, page_of, verb
+from keelman.state.resources.serving import NounApi, list_page, page_of, writing
 from keelman.state.resources.snapshot import WORKLOAD
 from keelman.state.resources.transaction import Transaction
 
@@ -47,7 +47,12 @@ class WorkerApi(NounApi[Parts], grpc.WorkerServiceServicer):
     """Workers. Lists raise NotFound for an unknown worker cluster."""
 
     noun = "worker"
-    ListWorkers, RestartWorker = list_page, verb(lambda tx, r: restart(tx, r.name))
+    ListWorkers = list_page
+
+    @writing()
+    def RestartWorker(self, tx: Transaction, request: pb.RestartWorkerRequest) -> Workload:
+        """Restarts one worker."""
+        return restart(tx, request.name)
 
     async def GetWorker(self, request: pb.GetWorkerRequest, context: Context) -> pb.GetWorkerResponse:
         """Returns one worker."""

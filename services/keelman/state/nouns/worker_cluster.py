@@ -29,7 +29,7 @@ from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import check_buckets, delivery_message, delivery_of, problem_messages
 from keelman.state.resources.noun import Noun
-from keelman.state.resources.serving import NounApi, Remembered, get, list_page, verb, writing
+from keelman.state.resources.serving import NounApi, Remembered, get, list_page, writing
 from keelman.state.resources.snapshot import WORKER_CLUSTER
 from keelman.state.resources.transaction import Transaction
 from keelman.state.topics.storage import storage_topics
@@ -111,18 +111,8 @@ class WorkerClusterApi(NounApi[Parts], grpc.WorkerClusterServiceServicer):
         default_factory=lambda: Remembered(worker_cluster_message)
     )
     GetWorkerCluster, ListWorkerClusters = get, list_page
-    DeleteWorkerCluster = verb(
-        lambda tx, r: worker_clusters.delete(
-            tx, worker_clusters.own_name(tx, r.name), r.etag, only_unused=r.only_unused
-        )
-    )
-    StartWorkerCluster = verb(lambda tx, r: worker_clusters.start(tx, worker_clusters.own_name(tx, r.name), r.etag))
-    RestartWorkerCluster = verb(lambda tx, r: worker_clusters.restart(tx, r.name, r.etag))
-    StopWorkerCluster = verb(
-        lambda tx, r: worker_clusters.stop(tx, worker_clusters.own_name(tx, r.name), r.etag, force=r.force)
-    )
 
-    @writing
+    @writing()
     def CreateWorkerCluster(self, tx: Transaction, request: pb.CreateWorkerClusterRequest) -> Noted:
         """Creates a worker cluster, stopped."""
         spec = kept_spec(spec_of(request.spec), None)
@@ -131,7 +121,7 @@ class WorkerClusterApi(NounApi[Parts], grpc.WorkerClusterServiceServicer):
             spec = with_worker_ports(spec, tx.snapshot, self.parts.chosen_ports)
         return _noted(worker_clusters.create(tx, request.name, spec), {})
 
-    @writing
+    @writing()
     def UpdateWorkerCluster(self, tx: Transaction, request: pb.UpdateWorkerClusterRequest) -> Noted:
         """Changes the spec of a worker cluster."""
 
@@ -143,6 +133,28 @@ class WorkerClusterApi(NounApi[Parts], grpc.WorkerClusterServiceServicer):
 
         before = tx.snapshot.worker_cluster(worker_clusters.own_name(tx, request.name))
         return _noted(worker_clusters.update(tx, request.name, request.etag, change), before.spec.properties)
+
+    @writing()
+    def DeleteWorkerCluster(self, tx: Transaction, request: pb.DeleteWorkerClusterRequest) -> WorkerCluster:
+        """Begins to delete a worker cluster."""
+        return worker_clusters.delete(
+            tx, worker_clusters.own_name(tx, request.name), request.etag, only_unused=request.only_unused
+        )
+
+    @writing()
+    def StartWorkerCluster(self, tx: Transaction, request: pb.StartWorkerClusterRequest) -> WorkerCluster:
+        """Starts the workers."""
+        return worker_clusters.start(tx, worker_clusters.own_name(tx, request.name), request.etag)
+
+    @writing()
+    def RestartWorkerCluster(self, tx: Transaction, request: pb.RestartWorkerClusterRequest) -> WorkerCluster:
+        """Begins to replace the processes of all workers."""
+        return worker_clusters.restart(tx, request.name, request.etag)
+
+    @writing()
+    def StopWorkerCluster(self, tx: Transaction, request: pb.StopWorkerClusterRequest) -> WorkerCluster:
+        """Stops the workers."""
+        return worker_clusters.stop(tx, worker_clusters.own_name(tx, request.name), request.etag, force=request.force)
 
     async def DescribeStorageTopics(
         self, request: pb.DescribeStorageTopicsRequest, context: Context

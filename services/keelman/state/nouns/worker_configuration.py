@@ -23,7 +23,7 @@ from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.rows import plain, read
-from keelman.state.resources.serving import NounApi, get, list_page, verb
+from keelman.state.resources.serving import NounApi, get, list_page, writing
 from keelman.state.resources.snapshot import WORKER_CONFIGURATION, Snapshot
 from keelman.state.resources.transaction import Transaction
 from keelman.workers.configurations import checked_content, shown_content
@@ -141,8 +141,34 @@ class WorkerConfigurationApi(NounApi[Parts], grpc.WorkerConfigurationServiceServ
 
     noun = WORKER_CONFIGURATION
     GetWorkerConfiguration, ListWorkerConfigurations = get, list_page
-    CreateWorkerConfiguration, CreateWorkerConfigurationRevision = verb(create), verb(create_revision)
-    UpdateWorkerConfiguration, DeleteWorkerConfiguration = verb(update), verb(delete)
+
+    @writing()
+    def CreateWorkerConfiguration(
+        self, tx: Transaction, request: pb.CreateWorkerConfigurationRequest
+    ) -> WorkerConfiguration:
+        """Stores a worker configuration with its first revision."""
+        return create(tx, request)
+
+    @writing()
+    def CreateWorkerConfigurationRevision(
+        self, tx: Transaction, request: pb.CreateWorkerConfigurationRevisionRequest
+    ) -> WorkerConfiguration:
+        """Adds a revision to a worker configuration."""
+        return create_revision(tx, request)
+
+    @writing()
+    def UpdateWorkerConfiguration(
+        self, tx: Transaction, request: pb.UpdateWorkerConfigurationRequest
+    ) -> WorkerConfiguration:
+        """Changes the annotations of a worker configuration."""
+        return update(tx, request)
+
+    @writing()
+    def DeleteWorkerConfiguration(
+        self, tx: Transaction, request: pb.DeleteWorkerConfigurationRequest
+    ) -> WorkerConfiguration:
+        """Deletes a worker configuration."""
+        return delete(tx, request)
 
     def _page(self, request: pb.ListWorkerConfigurationsRequest) -> tuple[list[WorkerConfiguration], str]:
         return origin_page(self._snapshot, WORKER_CONFIGURATION, request)

@@ -35,7 +35,7 @@ class _Work:
     api: NounApi[Any]
     steps: Steps
     request: Any
-    ready: Any = None
+    ready: tuple[Any, ...] = ()
     made: list[Any] = field(default_factory=list)
     refused: KeelmanError | None = None
 
@@ -52,7 +52,7 @@ class _Work:
             return pb.WriteResult(error=_write_error(self.refused))
         events = len(tx.events)
         try:
-            work = self.steps.work(self.api, tx, self.request, self.ready)
+            work = self.steps.work(self.api, tx, self.request, *self.ready)
             answer: Message = answer_to(self.request, **self.api.fields_of(work, tx))
         except KeelmanError as error:
             return pb.WriteResult(error=_write_error(error))

@@ -32,16 +32,32 @@ async def once(tx: Transaction, request_id: str, method: str, empty: M, make: Ca
 
     Raises InvalidArgument for an id that is not legal or was used for another method.
     """
-    if not request_id:
-        return await make()
-    checked_request_id("request_id", request_id)
-    row = await tx.session.get(RequestRow, request_id)
-    if row is not None:
-        if row.method != method:
-            raise InvalidArgument.of("request_id", request_id, f"a new id; this one was used for {row.method}")
-        empty.MergeFromString(row.answer)
+    if await is_answered(tx, request_id, method, empty):
         return empty
     answer = await make()
+    await store_answer(tx, request_id, method, answer)
+    return answer
+
+
+async def is_answered(tx: Transaction, request_id: str, method: str, empty: _Message) -> bool:
+    """Returns whether a request id of the last day has an answer, and reads that into `empty`. Raises InvalidArgument
+    for an id that is not legal or was used for another method."""
+    if not request_id:
+        return False
+    checked_request_id("request_id", request_id)
+    row = await tx.session.get(RequestRow, request_id)
+    if row is None:
+        return False
+    if row.method != method:
+        raise InvalidArgument.of("request_id", request_id, f"a new id; this one was used for {row.method}")
+    empty.MergeFromString(row.answer)
+    return True
+
+
+async def store_answer(tx: Transaction, request_id: str, method: str, answer: _Message) -> None:
+    """Stores the answer for a repeated request, if the request has an id."""
+    if not request_id:
+        return
     hit("change-made")
     connection = await tx.session.connection()
     await connection.execute(sa.delete(RequestRow).where(col(RequestRow.time) < micros(tx.now - KEPT)))
@@ -50,4 +66,3 @@ async def once(tx: Transaction, request_id: str, method: str, empty: M, make: Ca
     )
     await tx.session.flush()
     hit("answer-kept")
-    return answer

@@ -6,6 +6,7 @@ import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from itertools import islice
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -14,7 +15,7 @@ from google.protobuf.message import Message
 from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context
 from keelman.state.database.failpoints import hit
-from keelman.state.resources.once import once
+from keelman.state.resources.once import is_answered, once, store_answer
 from keelman.state.resources.snapshot import Snapshot
 from keelman.state.resources.store import Store
 from keelman.state.resources.transaction import Transaction
@@ -78,7 +79,7 @@ def answer_to(request: Message, **fields: Any) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class NounApi(Generic[P]):
-    """The service of a noun, whose RPCs are `get`, `list_page` and those of `verb` and `writing`."""
+    """The service of a noun, whose RPCs are `get`, `list_page` and those of `writing`."""
 
     noun: ClassVar[str]
     parts: P
@@ -147,15 +148,15 @@ class Remembered(Generic[T, M]):
 @dataclass(frozen=True, slots=True)
 class Steps:
     """The parts of an RPC that writes: `before` runs ahead of its transaction, `work` within it, with the result of
-    `before`, and `after` follows with the result of `work`."""
+    `before` if there is one, and `after` follows with the result of `work`."""
 
-    work: Callable[[Any, Transaction, Any, Any], Any]
+    work: Callable[..., Any]
     before: Callable[[Any, Any], Awaitable[Any]] | None = None
     after: Callable[[Any, Any], None] | None = None
 
-    async def ready(self, api: Any, request: Any) -> Any:
-        """Returns the result of `before`; None if there is none. Raises its errors."""
-        return None if self.before is None else await self.before(api, request)
+    async def ready(self, api: Any, request: Any) -> tuple[Any, ...]:
+        """Returns the result of `before` as the last argument of `work`. Raises its errors."""
+        return () if self.before is None else (await self.before(api, request),)
 
     def done(self, api: Any, result: Any) -> None:
         """Runs `after`; call it once the result is stored."""
@@ -163,21 +164,29 @@ class Steps:
             self.after(api, result)
 
 
-def rpc(steps: Steps) -> Any:
-    """Makes an RPC that writes: it does its work in one transaction and answers with the result."""
+def writing(
+    *, before: Callable[[Any, Any], Awaitable[Any]] | None = None, after: Callable[[Any, Any], None] | None = None
+) -> Callable[[Callable[..., Any]], Any]:
+    """Makes an RPC of a method of an API that gets a transaction and a request: it runs in one transaction, and the RPC
+    answers with its result. `before` and `after` are as of `Steps`."""
+    return lambda work: _rpc(Steps(work, before, after))
 
+
+def _rpc(steps: Steps) -> Any:
+    @wraps(steps.work)
     async def method(self: Any, request: Any, context: Context) -> Any:
-        ready, results = await steps.ready(self, request), list[Any]()
-
-        def fields(tx: Transaction) -> dict[str, Any]:
-            results.append(steps.work(self, tx, request, ready))
-            fields: dict[str, Any] = self._fields(results[0], tx)
-            return fields
-
-        answered = await write_once(self.parts.store, request, fields, answer_to(request))
-        for result in results:
+        ready, answer, result = await steps.ready(self, request), answer_to(request), None
+        async with self.parts.store.write() as tx:
+            name = type(answer).__name__.removesuffix("Response")
+            is_repeated = await is_answered(tx, request.request_id, name, answer)
+            if not is_repeated:
+                result = steps.work(self, tx, request, *ready)
+                answer = answer_to(request, **self._fields(result, tx))
+                await store_answer(tx, request.request_id, name, answer)
+        hit("answer-due")
+        if not is_repeated:
             steps.done(self, result)
-        return answered
+        return answer
 
     method.steps = steps  # type: ignore[attr-defined]  # for whoever does several in one transaction
     return method
@@ -187,16 +196,6 @@ def steps_of(method: Any) -> Steps | None:
     """Returns the steps of an RPC that writes in one transaction; None for any other."""
     steps: Steps | None = getattr(method, "steps", None)
     return steps
-
-
-def writing(work: Callable[[Any, Transaction, Any], Any]) -> Any:
-    """Makes an RPC of a method that needs no `before` and no `after`."""
-    return rpc(Steps(lambda self, tx, request, _: work(self, tx, request)))
-
-
-def verb(work: Callable[[Transaction, Any], Any]) -> Any:
-    """Makes such an RPC of a function."""
-    return writing(lambda self, tx, request: work(tx, request))
 
 
 def labelled_page(
