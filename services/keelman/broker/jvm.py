@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.broker.settings import Settings
+from keelman.broker.start_limit import StartLimit
 from keelman.kafka.probe import ask_broker
 from keelman.model.errors import Internal, Unavailable
 from keelman.model.workload import joined_address
@@ -55,6 +56,8 @@ class BrokerFiles:
     """The selection of metrics to serve."""
     lock = Under("broker.lock")
     """Held (flock) by the one process that runs this broker."""
+    start_limit = Under("start_seconds")
+    """How long the next start may take, after one that took too long."""
     temporary = Under("tmp")
     """The folder where its libraries unpack their native parts: a killed Java leaves them."""
 
@@ -173,11 +176,14 @@ class BrokerJvm(JavaProcess):
             metadata={"exit": how},
         )
 
-    async def ready(self, host: str, port: int, node_id: int, client: Mapping[str, str], *, seconds: float) -> None:
+    async def ready(self, host: str, port: int, node_id: int, client: Mapping[str, str], *, first: float) -> None:
         """Returns when the broker answers a client with these properties as a member of its cluster.
 
-        Raises Internal with the reason if it ends before, and Unavailable if it takes longer than `seconds`.
+        Raises Internal with the reason if it ends before, and Unavailable if it takes longer than `first` seconds, or
+        than twice the time of the start before, if that was too slow.
         """
+        limit = StartLimit(self._files.start_limit, first)
+        seconds = limit.seconds
 
         async def answers() -> None:
             while True:
@@ -191,10 +197,11 @@ class BrokerJvm(JavaProcess):
                 await first_of(self.ended(), answers())
         except TimeoutError:
             raise Unavailable(
-                f"the broker did not answer on {host}:{port} within {seconds:g} s: see its log, "
-                "or set broker.start_seconds higher",
+                f"the broker did not answer on {host}:{port} within {seconds:g} s: see its log; its next start may "
+                f"take {limit.note_slow():g} s (broker.start_seconds is the limit of the first)",
                 reason="BROKER_NOT_READY",
             ) from None
+        limit.note_ready()
 
     def printed(self) -> str:
         """Returns the log lines of this run, as far as the newest file contains them."""

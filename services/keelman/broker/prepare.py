@@ -94,7 +94,7 @@ async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
             options = [f"-XX:ArchiveClassesAtExit={fresh}", "-Xlog:cds=off", "-Dkeelman.stderr=OFF"]
             command = broker_command(java, jars, settings, files, options)
             async with started(command, files) as jvm:
-                await jvm.ready(local_host(settings), port, settings.node_id, {}, seconds=TRIAL_SECONDS)
+                await jvm.ready(local_host(settings), port, settings.node_id, {}, first=TRIAL_SECONDS)
                 try:
                     async with asyncio.timeout(USE_SECONDS):
                         await first_of(jvm.ended(), _use(f"{local_host(settings)}:{port}"))

@@ -110,7 +110,7 @@ async def _live(settings: Settings, stores: Stores | None, jvm: BrokerJvm, healt
     host = local_host(settings)
     renewals = [] if stores is None else [partial(_follow, settings, stores, host, stores.stamp(), stores.facts().end)]
     client = {} if stores is None else stores.client
-    await jvm.ready(host, settings.port, settings.node_id, client, seconds=settings.start_seconds)
+    await jvm.ready(host, settings.port, settings.node_id, client, first=settings.start_seconds)
     log.info("broker_ready", bootstrap=advertised(settings), pid=jvm.pid, seconds=round(time.monotonic() - begun, 2))
     if health is not None:
         await health.ready()
