@@ -22,7 +22,7 @@ OF_THE_ROOT = {
     "ARCHITECTURE.md": "architecture.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
-    "SECURITY.md": "security.md",
+    "SECURITY.md": "vulnerabilities.md",
 }
 """Pages of the checkout's root, by their names in the site: there README.md would be taken for the front page."""
 LINK = re.compile(r"(?<!!)\[([^\]]*)\]\(([^)\s:#]+)(#[^)\s]*)?\)")

@@ -6,6 +6,7 @@ from __future__ import annotations
 import base64
 import dataclasses
 import re
+import runpy
 from collections.abc import Mapping
 from typing import Any, get_args
 
@@ -39,7 +40,7 @@ from support.kafka.login_effects import BEARER, LOGINS, TIMES
 from support.places import ROOT
 from support.servers.token_server import token_server
 
-PAGE = (ROOT / "docs" / "client-properties.md").read_text()
+PAGE = runpy.run_path(str(ROOT / "tools" / "document_clients.py"))["tables"]()
 WORKER = {"bootstrap.servers": "h:1"}
 SECTION = re.compile(r"^## Of (.+?)\n\n(.*?)(?=\n## |\Z)", re.MULTILINE | re.DOTALL)
 ROW = re.compile(r"^\| `([^`]+)` \| (used|ignored|refused) \|", re.MULTILINE)

@@ -79,4 +79,4 @@ def test_what_no_worker_could_use_is_refused(key: str, value: str) -> None:
 
 
 def test_nothing_is_signed_and_a_worker_says_so() -> None:
-    assert "signed" in ignored({"inter.worker.signature.algorithm": "HmacSHA256"}, standalone=False).popitem()[1]
+    assert "signature" in ignored({"inter.worker.signature.algorithm": "HmacSHA256"}, standalone=False).popitem()[1]

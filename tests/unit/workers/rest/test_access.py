@@ -122,7 +122,7 @@ async def test_who_is_not_let_in_is_told_what_to_set(tmp_path: Path) -> None:
     ours, wrong = Authority(), tmp_path / "password"
     wrong.write_text("guess")
     async with https_worker(tmp_path, ours, "127.0.0.1", guarded=True) as state:
-        with pytest.raises(Unauthenticated, match=r"'demo' asks for a user and .* gateway.worker_user and gateway.wor"):
+        with pytest.raises(Unauthenticated, match=r"'demo' requires a user and .* gateway.worker_user and gateway.wor"):
             await asked(state, trusting(tmp_path, ours))
         named = trusting(tmp_path, ours, worker_user="alice", worker_password_file=wrong)
         with pytest.raises(Unauthenticated, match=r"'demo' refuses user 'alice': .* gateway.worker_password_file"):
@@ -141,14 +141,14 @@ async def test_each_cluster_has_its_own_user_and_a_changed_file_is_taken_up(tmp_
         asking = ClusterRequests(rest, access)
         with pytest.raises(Unauthenticated, match=r"'demo' refuses user 'alice': .* gateway.worker_users_file"):
             await asking.ask("demo", LOGGERS)
-        with pytest.raises(Unauthenticated, match="'new' asks for a user"):
+        with pytest.raises(Unauthenticated, match="'new' requires a user"):
             await asking.ask("new", LOGGERS)
         users.write_text("demo=alice:wonder\nnew=alice:wonder\n")
         for cluster in ("demo", "new", "demo"):
             assert (await asking.ask(cluster, LOGGERS)).status == LET_IN
         users.write_text("demo=alice\n")
         assert (await asking.ask("demo", LOGGERS)).status == LET_IN
-        with pytest.raises(Unauthenticated, match="'other' asks for a user"):
+        with pytest.raises(Unauthenticated, match="'other' requires a user"):
             await asking.ask("other", LOGGERS)
 
 
