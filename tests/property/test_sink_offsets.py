@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.plugin import KeptOffset
-from keelman.engine.sink.positions.offsets import GroupOffset, Log, Mirror, start_of
+from keelman.engine.sink.positions.offsets import GroupOffset, Mirror, SourceLog, start_of
 
 # Steps of a sink: write a record, keep (data and journal), send the group commit, have it applied, hear of it, have the
 # group's offset expire, crash. Before anything is kept an expired offset means the beginning, as in Connect.
@@ -41,7 +41,7 @@ def test_every_record_once_whatever_happens(steps: list[str]) -> None:
             group = None
         elif step == "crash":
             # A commit under way may still reach the broker before the successor asks; "apply" has decided that.
-            start = start_of(kept_offset, GroupOffset(group), Log(log_end))
+            start = start_of(kept_offset, GroupOffset(group), SourceLog(log_end))
             position = start.offset or 0
             data, mirror, flight = list(durable), Mirror(group), None
             assert start.reason == ""
@@ -54,7 +54,7 @@ def test_every_record_once_whatever_happens(steps: list[str]) -> None:
     st.integers(0, 50), st.lists(st.one_of(st.none(), st.integers(0, 50)), min_size=1, max_size=3), st.integers(0, 60)
 )
 def test_a_moved_group_offset_wins(offset: int, mirrored: list[int | None], moved: int) -> None:
-    start = start_of(KeptOffset(offset, tuple(mirrored)), GroupOffset(moved), Log(100))
+    start = start_of(KeptOffset(offset, tuple(mirrored)), GroupOffset(moved), SourceLog(100))
     if moved == offset or moved in mirrored:
         assert (start.offset, start.reason) == (offset, "")
     else:

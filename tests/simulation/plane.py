@@ -25,7 +25,7 @@ from keelman.state.nouns.worker_cluster import WorkerClusterApi
 from keelman.state.planning.draft import Limits
 from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.heard import Heard
-from keelman.state.replicas.leader import LEADER, Leader
+from keelman.state.replicas.leader import LEADER, LeaderRole
 from keelman.state.replicas.lease import Lease
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
@@ -159,7 +159,7 @@ class StateService:
                 ("planner", planner.run),
                 ("planner-waker", partial(_wake, commits, planner)),
             )
-            leader = Leader(lease, (executor.lead, heard.begin, partial(self._leads, lease)))
+            leader = LeaderRole(lease, (executor.lead, heard.begin, partial(self._leads, lease)))
             siblings.start(leader.run(led_parts), name="leader")
             siblings.start(Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run(), name="follower")
             self._apis = {name: api(parts) for name, api in APIS.items()}

@@ -26,7 +26,7 @@ MAX_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class BrowsedTopic:
     """A topic. `offsets` counts them from the first to the last, including transaction markers and records that
     compaction has removed."""
 
@@ -48,7 +48,7 @@ class PeekedRecord:
     headers: tuple[tuple[str, bytes | None], ...]
 
 
-async def list_topics(properties: Mapping[str, str], only: str | None = None) -> list[Topic]:
+async def list_topics(properties: Mapping[str, str], only: str | None = None) -> list[BrowsedTopic]:
     """Returns the topics by name, without Kafka's own; or just `only`. `properties` are Java's client properties.
 
     Raises NotFound, Unavailable, Unauthenticated, InvalidArgument, DeadlineExceeded.
@@ -63,7 +63,7 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
         for part in parts:
             counted[part.topic] += ends[part] - begins[part]
     return [
-        Topic(name, len(partitions), max((len(p["replicas"]) for p in partitions), default=0), counted[name])
+        BrowsedTopic(name, len(partitions), max((len(p["replicas"]) for p in partitions), default=0), counted[name])
         for name, partitions in sorted(described.items())
     ]
 

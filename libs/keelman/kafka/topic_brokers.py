@@ -32,7 +32,7 @@ _KEPT_OUT = frozenset(CODES[f"{what}_AUTHORIZATION_FAILED"] for what in ("TOPIC"
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigValue:
+class TopicConfigValue:
     """A value of a topic's configuration; `own` if it was set for the topic, rather than a broker's default."""
 
     value: str
@@ -40,7 +40,7 @@ class ConfigValue:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedTopics:
     """Existing topics as brokers describe them, and the brokers by node id."""
 
     topics: Mapping[str, TopicInfo]
@@ -69,7 +69,7 @@ class TopicBrokers:
         """Closes its connections."""
         await self._client.close()
 
-    async def describe(self, topics: Collection[str]) -> Described:
+    async def describe(self, topics: Collection[str]) -> DescribedTopics:
         """Returns the requested topics that the brokers have."""
         topic_infos: dict[str, TopicInfo] = {}
         brokers: dict[int, BrokerAddress] = {}
@@ -82,11 +82,11 @@ class TopicBrokers:
                         raise refusal(f"topic {name} cannot be described", topic.code)
                     if topic.partitions:
                         topic_infos[name] = topic
-        return Described(topic_infos, brokers)
+        return DescribedTopics(topic_infos, brokers)
 
-    async def described_by_each(self, topic: str) -> list[Described]:
+    async def described_by_each(self, topic: str) -> list[DescribedTopics]:
         """Returns the topic as each broker that answers has it: some learn of changes later than others."""
-        described: list[Described] = []
+        described: list[DescribedTopics] = []
         problem: BaseException = KafkaError("no broker is known")
         with self._errors("about topics"):
             for node in [broker.nodeId for broker in self._client.cluster.brokers()]:
@@ -98,7 +98,7 @@ class TopicBrokers:
                     problem = error
                     continue
                 brokers = {broker.node: broker for broker in answer.brokers}
-                described.append(Described({n: t for n, t in answer.topics.items() if t.partitions}, brokers))
+                described.append(DescribedTopics({n: t for n, t in answer.topics.items() if t.partitions}, brokers))
             if not described:
                 raise problem
         return described
@@ -111,16 +111,16 @@ class TopicBrokers:
             offsets |= await log_bounds(self._client, parts, topics, isolation=READ_UNCOMMITTED)
         return offsets
 
-    async def configs(self, topics: Collection[str]) -> dict[str, dict[str, ConfigValue]]:
+    async def configs(self, topics: Collection[str]) -> dict[str, dict[str, TopicConfigValue]]:
         """Returns the whole configuration of the existing topics that this client may see."""
-        configs: dict[str, dict[str, ConfigValue]] = {}
+        configs: dict[str, dict[str, TopicConfigValue]] = {}
         with self._errors("about the configuration of topics"):
             for some in _portions(sorted(topics)):
                 resources = [(ConfigResourceType.TOPIC.value, name, None) for name in some]
                 answer = await self._ask(DescribeConfigsRequest(resources))
                 for code, _message, _kind, name, entries in answer.resources:
                     if code == 0:
-                        configs[name] = {e[0]: ConfigValue(e[1] or "", e[3] == _ITS_OWN) for e in entries}
+                        configs[name] = {e[0]: TopicConfigValue(e[1] or "", e[3] == _ITS_OWN) for e in entries}
                 await asyncio.sleep(0)
         return configs
 

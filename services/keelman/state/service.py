@@ -39,7 +39,7 @@ from keelman.state.plugins.buckets import Buckets, opened_buckets
 from keelman.state.plugins.opening import open_files
 from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.heard import Heard
-from keelman.state.replicas.leader import LEADER, Leader, Part
+from keelman.state.replicas.leader import LEADER, LeaderRole, Part
 from keelman.state.replicas.lease import Lease
 from keelman.state.reports.reader import ReportsReader
 from keelman.state.reports.reports import Reports
@@ -125,7 +125,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             *_reconcilers(led, commits, executor, settings),
         )
         for name, part in (
-            ("leader", Leader(lease, (executor.lead, heard.begin)).run(parts_of_leader)),
+            ("leader", LeaderRole(lease, (executor.lead, heard.begin)).run(parts_of_leader)),
             ("relay", Relay(store, commits, settings.events_broker_cluster, tail, relay_lease(store.database)).run()),
             ("reports", ReportsReader(store, commits, reports, settings.events_broker_cluster).run()),
             ("topic-look", topics.run()),

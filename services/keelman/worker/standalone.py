@@ -16,7 +16,7 @@ from typing import TypeAlias
 from keelman.connect.config.connector_keys import OFFSETS
 from keelman.connect.offsets import CommittedOffsets
 from keelman.kafka.groups import protocol as codes
-from keelman.kafka.groups.protocol import Described, GroupClient, Joined
+from keelman.kafka.groups.protocol import DescribedGroup, GroupClient, Joined
 from keelman.kafka.tables.table import Row, TopicTable
 from keelman.kafka.writer import Ends, Record, TopicWriter
 from keelman.runtime.logs.logging import get_logger
@@ -53,9 +53,9 @@ class GroupOfOne(GroupClient):
         """Does nothing: no other member waits."""
         return codes.NONE
 
-    async def describe(self) -> Described:
+    async def describe(self) -> DescribedGroup:
         """Returns an empty group."""
-        return Described("Empty", "", "", ())
+        return DescribedGroup("Empty", "", "", ())
 
     async def problem(self, group: str = "", *, seconds: float) -> str:
         """Returns no problem: it needs no coordinator, and knows of no other group's."""

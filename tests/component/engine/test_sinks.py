@@ -12,7 +12,7 @@ from confluent_kafka import Message, Producer
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.groups.protocol import Described, GroupClient
+from keelman.kafka.groups.protocol import DescribedGroup, GroupClient
 from keelman.kafka.groups.static_members import remove_static_members
 from support.copying.harness import Run, copied_to_the_end, dies_at, hosted, ticket
 from support.copying.orders import limit_to
@@ -259,7 +259,7 @@ async def test_a_drained_sinks_member_leaves_at_once(
     runs(ticket(bootstrap, file_sink(name, tmp_path / "taken"))).copied(3)
     group = f"connect-{name}-out"
 
-    async def described() -> Described:
+    async def described() -> DescribedGroup:
         async with low_level_client(properties, client_id="observer", timeout_ms=30_000) as client:
             return await GroupClient(client, group, session_ms=0, rebalance_ms=0).describe()
 

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import Producer
 
 from keelman.kafka.broker_client import BrokerClient
-from keelman.kafka.browsing import Topic, last_records, list_topics
+from keelman.kafka.browsing import BrowsedTopic, last_records, list_topics
 from keelman.model.errors import NotFound, Unavailable
 from support.kafka.topics import create_topic
 
@@ -20,7 +20,7 @@ async def test_topics_are_listed_with_their_sizes(bootstrap: str) -> None:
         producer.produce("browsed", str(number), partition=number % 3)
     producer.flush(60)
     properties = {"bootstrap.servers": bootstrap}
-    assert await list_topics(properties, "browsed") == [Topic("browsed", 3, 1, 10)]
+    assert await list_topics(properties, "browsed") == [BrowsedTopic("browsed", 3, 1, 10)]
     names = [topic.name for topic in await list_topics(properties)]
     assert "browsed" in names
     assert names == sorted(names)

@@ -11,7 +11,7 @@ from keelman.connect.plugin import Assignment, KeptOffset, Writer
 from keelman.connect.records import Column, SinkBatch, TopicPartition
 from keelman.connect.tasks.kept_offsets import SinkReader
 from keelman.connectors.file.sink import FileStreamSink
-from keelman.engine.sink.positions.offsets import GroupOffset, Log, start_of
+from keelman.engine.sink.positions.offsets import GroupOffset, SourceLog, start_of
 
 P0 = TopicPartition("t", 0)
 READER = SinkReader("workers", "connect-c", "cluster")
@@ -44,7 +44,7 @@ class SunkFile:
         if self._writer is None:
             self._writer = FileStreamSink.open_writer({"file": str(self.path)}, "c", exactly_once=True)
             stored = self._writer.take_over(Assignment(READER, {P0: self.group})).get(P0)
-            self.position = start_of(stored, GroupOffset(self.group), Log()).offset or 0
+            self.position = start_of(stored, GroupOffset(self.group), SourceLog()).offset or 0
         return self._writer
 
     def write(self, to: int) -> None:

@@ -14,7 +14,14 @@ from typing import Any
 from keelman.connect.bad_records.tolerance import Policy, known
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError, in_one_line
-from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, StepFailure, StepResult, WrittenRecord, one_of
+from keelman.connect.previews.record_trace import (
+    OpenSteps,
+    PreviewedRecord,
+    RecordTrace,
+    StepFailure,
+    StepResult,
+    one_of,
+)
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
@@ -64,7 +71,7 @@ class Preview:
 
     def of_sink(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> View:
         """Previews a topic's record up to the connector's input. `record` has all but key, value, headers."""
-        read = WrittenRecord(record.topic, record.partition, record.timestamp_ms, key, value, headers)
+        read = PreviewedRecord(record.topic, record.partition, record.timestamp_ms, key, value, headers)
         steps: list[View] = [{"step": "read", "record": {"offset": record.offset, **_written(read)}}]
 
         def walk() -> str:
@@ -129,7 +136,7 @@ class Preview:
         return {**view, "applied": passed.applied, "record": None if passed.record is None else typed(passed.record)}
 
 
-def _written(record: WrittenRecord) -> View:
+def _written(record: PreviewedRecord) -> View:
     return {
         "topic": record.topic,
         "partition": record.partition,

@@ -28,7 +28,7 @@ class StepFailure(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class WrittenRecord:
+class PreviewedRecord:
     """A record in the form for Kafka."""
 
     topic: str
@@ -73,7 +73,7 @@ class PreviewSteps(Protocol):
         """Returns a source's record as the first transform takes it, with the values of headers that were already
         written. Raises DataError too, for a record that cannot be given."""
 
-    def written(self, record: Record, *, raw: bool) -> WrittenRecord:
+    def written(self, record: Record, *, raw: bool) -> PreviewedRecord:
         """Returns a source's record in the form for Kafka; with `raw` it is in bytes already and stays unchanged."""
 
 
@@ -122,7 +122,7 @@ class RecordTrace:
         record.headers = self.headers(headers)
         return record
 
-    def written(self, record: Record, *, raw: bool) -> WrittenRecord:
+    def written(self, record: Record, *, raw: bool) -> PreviewedRecord:
         """Returns a source's record in the form for Kafka; with `raw` existing bytes stay unchanged."""
         with _at(CONVERTER_STAGES["key"], "key.converter"):
             key = _closed(self._keys.of_topic(record.topic), record.key_schema, record.key, raw=raw)
@@ -130,7 +130,7 @@ class RecordTrace:
             value = _closed(self._values.of_topic(record.topic), record.value_schema, record.value, raw=raw)
         with _at(CONVERTER_STAGES["header"], "header.converter"):
             headers = [(header.name, self._header_bytes(header)) for header in record.headers]
-        return WrittenRecord(record.topic, record.partition, record.timestamp_ms, key, value, headers)
+        return PreviewedRecord(record.topic, record.partition, record.timestamp_ms, key, value, headers)
 
     def _pass(self, step: ChainStep, record: Record, on_step: OnStep) -> Record | None:
         current: Record | None = record

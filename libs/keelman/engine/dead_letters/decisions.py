@@ -14,7 +14,7 @@ from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError, in_one_line
 from keelman.connect.failed_record import Format
 from keelman.connect.previews.preview import View
-from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, StepFailure, WrittenRecord, opened
+from keelman.connect.previews.record_trace import OpenSteps, PreviewedRecord, RecordTrace, StepFailure, opened
 from keelman.connect.record import Record
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.engine.dead_letters.reader import kind_of, letter_of, shown
@@ -35,7 +35,7 @@ class Fate:
     message: Message
     letter: DeadLetter
     outcome: Outcome
-    record: WrittenRecord | None = None
+    record: PreviewedRecord | None = None
     why: str = ""
 
 
@@ -125,7 +125,7 @@ class ReplayDecisions:
                 self._walk.through(self._walk.decode(record, letter.key, letter.value, letter.headers))
             except StepFailure as failure:
                 return Fate(message, letter, "failed", why=_text_of(failure))
-        sent = WrittenRecord(topic, partition, time_ms(message), letter.key, letter.value, letter.headers)
+        sent = PreviewedRecord(topic, partition, time_ms(message), letter.key, letter.value, letter.headers)
         return Fate(message, letter, "sent", sent)
 
     def _of_source(self, message: Message, letter: DeadLetter) -> Fate:

@@ -17,7 +17,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.bad_records.replayed import COUNTS, Replayed
 from keelman.connect.errors import ConnectError
 from keelman.connect.previews.preview import View
-from keelman.connect.previews.record_trace import OpenSteps, RecordTrace, WrittenRecord
+from keelman.connect.previews.record_trace import OpenSteps, PreviewedRecord, RecordTrace
 from keelman.engine.clients import admin_properties, client_settings, with_token
 from keelman.engine.dead_letters.decisions import SETTLED, Fate, ReplayDecisions, Tally
 from keelman.engine.dead_letters.reader import ASK_SECONDS, DeadLetterReader, replay_group
@@ -127,7 +127,7 @@ class Sender:
             limit = self._limits[topic] = record_sizes(topic, admin, NO_LIMIT, self._codec)
         return limit
 
-    def _produce(self, index: int, record: WrittenRecord, refused: dict[int, str]) -> None:
+    def _produce(self, index: int, record: PreviewedRecord, refused: dict[int, str]) -> None:
         def delivered(error: Any, _message: Message) -> None:
             if error is None or error.code() == KafkaError._INVALID_DIFFERENT_RECORD:
                 return
@@ -162,7 +162,7 @@ def _stays(fate: Fate, reason: str) -> None:
     fate.outcome, fate.record, fate.why = "failed", None, reason
 
 
-def _bytes(record: WrittenRecord) -> int:
+def _bytes(record: PreviewedRecord) -> int:
     return record_bytes(record.key, record.value, record.headers)
 
 

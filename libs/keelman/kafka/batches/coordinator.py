@@ -37,7 +37,7 @@ class CoordinatorAnswer(Protocol):
 A = TypeVar("A", bound=CoordinatorAnswer)
 
 
-class Begun(NamedTuple):
+class BegunRequest(NamedTuple):
     """A request that is under way."""
 
     connection: Any
@@ -56,7 +56,7 @@ class Coordinator:
         self.losses = 0
         """The number of requests that may have arrived and had no answer."""
 
-    def prepared(self, request: WireRequest) -> Callable[[], Begun] | None:
+    def prepared(self, request: WireRequest) -> Callable[[], BegunRequest] | None:
         """Returns a function that sends the request at once, to be called once; None without an open connection.
 
         The function raises KafkaError and OSError where the request cannot be sent.
@@ -66,7 +66,7 @@ class Coordinator:
             send = None if connection is None else connection.prepared(request)
         except IncompatibleBrokerVersion:  # `ask` raises its error
             return None
-        return None if send is None else lambda: Begun(connection, send())
+        return None if send is None else lambda: BegunRequest(connection, send())
 
     async def ask(
         self,
@@ -75,7 +75,7 @@ class Coordinator:
         *,
         seconds: float,
         repeated: bool = True,
-        begun: Begun | None = None,
+        begun: BegunRequest | None = None,
     ) -> A:
         """Returns an answer without an error. Retries transient errors until the time is over.
 
@@ -116,7 +116,7 @@ class Coordinator:
             await asyncio.sleep(delay(tries, first_delay(code)))
             tries += 1
 
-    async def _send(self, request: WireRequest, seconds: float) -> Begun:
+    async def _send(self, request: WireRequest, seconds: float) -> BegunRequest:
         """Sends the request. Any error that it raises means that the request cannot have arrived."""
         async with asyncio.timeout(min(seconds, self._attempt_seconds)):
             if self._node is None:
@@ -124,9 +124,9 @@ class Coordinator:
             connection = await connection_to(self._client, self._node)
             if connection is None:
                 raise ConnectionError(f"no connection to broker {self._node}")
-        return Begun(connection, connection.ask(request))
+        return BegunRequest(connection, connection.ask(request))
 
-    async def _answer(self, sent: Begun, attempt: float) -> CoordinatorAnswer:
+    async def _answer(self, sent: BegunRequest, attempt: float) -> CoordinatorAnswer:
         """Waits for the answer. Raises Lost: the request may have arrived."""
         try:
             async with asyncio.timeout(attempt):

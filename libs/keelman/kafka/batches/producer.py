@@ -19,7 +19,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
-from keelman.kafka.batches.coordinator import Begun, Coordinator
+from keelman.kafka.batches.coordinator import BegunRequest, Coordinator
 from keelman.kafka.batches.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.batches.produce_failure import NETWORK, SHUT_OUT, TOO_LONG, TOPIC_DENIED, ProduceFailure
 from keelman.kafka.batches.producer_requests import (
@@ -71,7 +71,7 @@ class BatchProducer:
             client, settings.transactional_id, min(settings.request_timeout_ms / 2000, ATTEMPT_SECONDS)
         )
         self._failure: ProduceFailure | None = None
-        self._ending: Begun | None = None
+        self._ending: BegunRequest | None = None
         self._sent_before = 0
         self._ended_at = float("-inf")
         self._added: set[tuple[str, int]] = set()
@@ -149,7 +149,7 @@ class BatchProducer:
         if send is not None:
             self._sender.when_delivered = partial(self._commit_now, send, allowed)
 
-    def _commit_now(self, send: Callable[[], Begun], allowed: Callable[[], None]) -> None:
+    def _commit_now(self, send: Callable[[], BegunRequest], allowed: Callable[[], None]) -> None:
         """Sends the commit request; `end` meets, and reports, any error that prevents it."""
         if self._failure is None and not self._busy:
             with contextlib.suppress(Exception):

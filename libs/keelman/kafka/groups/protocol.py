@@ -51,7 +51,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class GroupMember:
     """A member as DescribeGroups shows it; metadata is empty while the group rebalances."""
 
     member: str
@@ -61,13 +61,13 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class DescribedGroup:
     """A group as DescribeGroups shows it."""
 
     state: str
     protocol_type: str
     protocol: str
-    members: tuple[Member, ...]
+    members: tuple[GroupMember, ...]
 
 
 class GroupClient:
@@ -112,15 +112,15 @@ class GroupClient:
         answer = await self.ask(LeaveGroupRequest(self._group, member), ConnectionGroup.DEFAULT)
         return int(answer.error_code)
 
-    async def describe(self) -> Described:
+    async def describe(self) -> DescribedGroup:
         """Returns the group as its coordinator sees it. Raises Unavailable also while the coordinator is loading it."""
         answer = await self.ask(DescribeGroupsRequest([self._group]), ConnectionGroup.DEFAULT)
         error, _, state, kind, protocol, members = answer.groups[0][:6]
         if error in (COORDINATOR_LOADING, *LOST_COORDINATOR):
             self._turn_to(None)
             raise Unavailable(f"group {self._group}: its coordinator does not know it yet (error {error})")
-        group_members = tuple(Member(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
-        return Described(state, kind, protocol, group_members)
+        group_members = tuple(GroupMember(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
+        return DescribedGroup(state, kind, protocol, group_members)
 
     async def problem(self, group: str = "", *, seconds: float) -> str:
         """Returns why the coordinator of the group, or of another one, does not answer; empty if it does."""

@@ -20,7 +20,7 @@ Part: TypeAlias = tuple[str, Callable[[], Coroutine[Any, Any, None]]]
 
 
 @dataclass(slots=True)
-class Leader:
+class LeaderRole:
     """Runs its parts while it has the lease, and begins them again each time that it gets the lease.
 
     The parts check each write against the lease within the transaction: a part that was paused, and continues while

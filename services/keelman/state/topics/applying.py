@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-from keelman.kafka.topic_brokers import Described, TopicBrokers
+from keelman.kafka.topic_brokers import DescribedTopics, TopicBrokers
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.operation import Operation, OperationState, StepState
 from keelman.model.topic import Topic, TopicApplied, TopicGoal, TopicSpec
@@ -254,7 +254,7 @@ class _Steps:
         self._tried.add(operation.name)
         return first
 
-    async def _seen(self, brokers: TopicBrokers, described: Described, spec: TopicSpec) -> Seen:
+    async def _seen(self, brokers: TopicBrokers, described: DescribedTopics, spec: TopicSpec) -> Seen:
         offsets = await brokers.offsets(described.topics)
         configs = await brokers.configs([spec.topic]) if described.topics else {}
         return seen_of(described, spec.topic, offsets, configs.get(spec.topic), self._store.database.clock())

@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections.abc import Mapping, Sequence
 
-from keelman.kafka.topic_brokers import ConfigValue, TopicBrokers, opened
+from keelman.kafka.topic_brokers import TopicBrokers, TopicConfigValue, opened
 from keelman.model.cluster import BrokerCluster, ExternalBrokers
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.model.topic import Topic
@@ -93,7 +93,7 @@ class _Follower:
         self._properties: Mapping[str, str] = {}
         self._due: set[str] = set()
         self._whole_at = float("-inf")
-        self._configs: dict[str, tuple[float, Mapping[str, ConfigValue]]] = {}
+        self._configs: dict[str, tuple[float, Mapping[str, TopicConfigValue]]] = {}
         self.found: dict[str, Seen] = {}
         self._problem = NOT_SEEN.problem
 

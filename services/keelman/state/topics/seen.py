@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Protocol
 
 from keelman.kafka.leaders.metadata import TopicInfo
-from keelman.kafka.topic_brokers import ConfigValue, Described
+from keelman.kafka.topic_brokers import DescribedTopics, TopicConfigValue
 from keelman.model.topic import Topic
 
 
@@ -29,7 +29,7 @@ class SeenTopic:
 
     topic_id: str
     partitions: tuple[SeenPartition, ...]
-    config: Mapping[str, ConfigValue] | None = field(default=None, repr=False)
+    config: Mapping[str, TopicConfigValue] | None = field(default=None, repr=False)
 
     @property
     def own_config(self) -> dict[str, str]:
@@ -57,10 +57,10 @@ NOT_SEEN = Seen()
 
 
 def seen_of(
-    described: Described,
+    described: DescribedTopics,
     name: str,
     offsets: Mapping[tuple[str, int], tuple[int, int]],
-    config: Mapping[str, ConfigValue] | None,
+    config: Mapping[str, TopicConfigValue] | None,
     now: datetime,
 ) -> Seen:
     """Returns the brokers' report of one topic."""
@@ -71,7 +71,7 @@ def seen_of(
 
 
 def _topic(
-    info: TopicInfo, offsets: Mapping[tuple[str, int], tuple[int, int]], config: Mapping[str, ConfigValue] | None
+    info: TopicInfo, offsets: Mapping[tuple[str, int], tuple[int, int]], config: Mapping[str, TopicConfigValue] | None
 ) -> SeenTopic:
     parts = tuple(
         SeenPartition(number, leader.node, leader.replicas, leader.isr, offsets.get((info.name, number)))

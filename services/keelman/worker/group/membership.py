@@ -19,7 +19,7 @@ from keelman.kafka.groups.connect_protocol import (
     encode_metadata,
 )
 from keelman.kafka.groups.farewell import by_url
-from keelman.kafka.groups.protocol import Described, GroupClient, Joined, Member
+from keelman.kafka.groups.protocol import DescribedGroup, GroupClient, GroupMember, Joined
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, PermissionDenied, Unavailable
 from keelman.model.work import Assignment, Work
 from keelman.runtime.backoff import Backoff
@@ -149,12 +149,12 @@ class Membership:
         except (TimeoutError, Unavailable):
             log.info("predecessors_unknown", group=self._group_id)
 
-    async def _replace(self, url: str, described: Described) -> None:
+    async def _replace(self, url: str, described: DescribedGroup) -> None:
         for member in by_url(described).get(url, ()):
             log.info("replacing_member", member=member.member)
             await self._group.leave(member.member)
 
-    async def present(self) -> Mapping[str, Sequence[Member]]:
+    async def present(self) -> Mapping[str, Sequence[GroupMember]]:
         """Returns the group's members by the addresses that they advertise; none while its coordinator does not
         answer."""
         try:
@@ -163,7 +163,7 @@ class Membership:
         except (TimeoutError, Unavailable, PermissionDenied):
             return {}
 
-    async def _describe(self) -> Described:
+    async def _describe(self) -> DescribedGroup:
         """Returns the group, once its coordinator answers."""
         backoff = Backoff(first=0.05, most=1.0)
         while True:
@@ -270,7 +270,7 @@ class Membership:
         self.problem = problem
         events.on_refused(problem)
 
-    async def _wait_or_end(self, described: Described) -> None:
+    async def _wait_or_end(self, described: DescribedGroup) -> None:
         """Waits for killed members of another kind to lapse. Raises FailedPrecondition once they prove to be alive."""
         names = ", ".join(f"{m.client_id or m.member}@{m.host.lstrip('/')}" for m in described.members) or "unknown"
         java = described.protocol_type == PROTOCOL_TYPE

@@ -14,7 +14,7 @@ from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.fenced import FencedStore
-from keelman.state.replicas.leader import LEADER, Leader
+from keelman.state.replicas.leader import LEADER, LeaderRole
 from keelman.state.replicas.lease import Lease, LeaseLost
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.store import Store, subjects_of
@@ -51,7 +51,7 @@ class Replica:
         async with Siblings() as tasks:
             tasks.start(self._follow())
             runner = Runner(FencedStore(self.store, self.lease), commits, self.lease, {KIND: kind}, 60.0)
-            tasks.start(Leader(self.lease, ()).run([("operations", runner.run)]))
+            tasks.start(LeaderRole(self.lease, ()).run([("operations", runner.run)]))
             yield
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from keelman.kafka.topic_brokers import ConfigValue
+from keelman.kafka.topic_brokers import TopicConfigValue
 from keelman.kafka.topic_configs import TOPIC_CONFIGS, same_value, value_problem
 from keelman.model.annotations import Annotations, Origin
 from keelman.model.cluster import (
@@ -146,8 +146,8 @@ def test_values_that_mean_the_same() -> None:
 
 
 def on_brokers(partitions: int = 3, replicas: int = 1, **own: str) -> SeenTopic:
-    config = {"retention.ms": ConfigValue("604800000", own=False), "flush.ms": ConfigValue("9", own=False)}
-    config |= {key.replace("_", "."): ConfigValue(value, own=True) for key, value in own.items()}
+    config = {"retention.ms": TopicConfigValue("604800000", own=False), "flush.ms": TopicConfigValue("9", own=False)}
+    config |= {key.replace("_", "."): TopicConfigValue(value, own=True) for key, value in own.items()}
     parts = tuple(SeenPartition(n, 1, tuple(range(replicas)), (0,)) for n in range(partitions))
     return SeenTopic("id", parts, config)
 

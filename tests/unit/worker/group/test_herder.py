@@ -10,7 +10,7 @@ import pytest
 
 from keelman.api.copy.v1.worker_link_service_pb2 import WorkerGreeting
 from keelman.kafka.groups.connect_protocol import PROTOCOL, PROTOCOL_TYPE, Metadata, encode_metadata
-from keelman.kafka.groups.protocol import Described, Member
+from keelman.kafka.groups.protocol import DescribedGroup, GroupMember
 from keelman.model.errors import Unavailable
 from keelman.model.work import CONNECTOR_TASK, Assignment, Work
 from keelman.runtime.supervise import Siblings
@@ -242,9 +242,9 @@ async def test_a_connector_that_is_made_again_has_a_status_again(tmp_path: Path)
 class Dying(GroupOfOne):
     """A group whose coordinator goes away once it has told who was here."""
 
-    async def describe(self) -> Described:
+    async def describe(self) -> DescribedGroup:
         metadata = encode_metadata(Metadata(URL, 0))
-        return Described("Stable", PROTOCOL_TYPE, PROTOCOL, (Member("before", "c", "h", metadata),))
+        return DescribedGroup("Stable", PROTOCOL_TYPE, PROTOCOL, (GroupMember("before", "c", "h", metadata),))
 
     async def leave(self, member: str) -> int:
         raise Unavailable("the coordinator does not answer")

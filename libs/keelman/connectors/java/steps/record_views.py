@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.failed_record import CONVERTER_STAGES, TRANSFORMATION, StageName
-from keelman.connect.previews.record_trace import OnStep, StepFailure, StepResult, WrittenRecord, pass_over
+from keelman.connect.previews.record_trace import OnStep, PreviewedRecord, StepFailure, StepResult, pass_over
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Headers
 from keelman.connect.registry.interface import OpenRegistry
@@ -125,7 +125,7 @@ class JavaSteps:
             java_record = self._pass(step, java_record, on_step)
         return None if java_record is None else self._views.of(java_record)
 
-    def written(self, record: Record, *, raw: bool) -> WrittenRecord:
+    def written(self, record: Record, *, raw: bool) -> PreviewedRecord:
         """A source's record as Java's converters write it. Raises StepFailure."""
         java, steps = _java_of(record), self._steps
         headers = self._converted("header", lambda: steps.written_headers(java))
@@ -137,7 +137,7 @@ class JavaSteps:
             lambda: _bytes(steps.value.fromConnectData(java.topic(), headers, java.valueSchema(), java.value())),
         )
         named = [(str(header.key()), _bytes(header.value())) for header in headers]
-        return WrittenRecord(record.topic, record.partition, record.timestamp_ms, key, value, named)
+        return PreviewedRecord(record.topic, record.partition, record.timestamp_ms, key, value, named)
 
     def _pass(self, step: JavaStep, java: Any, on_step: OnStep) -> Any:
         changed = java

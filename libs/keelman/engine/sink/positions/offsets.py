@@ -31,7 +31,7 @@ class GroupOffset:
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class SourceLog:
     """The present state of the source partition: its end, the id of its topic, empty when not known, and the end in it
     of the leader epoch of the last copied record, None when not known. The last copied record is that of the kept
     offset, or without one that of the group's offset."""
@@ -53,7 +53,7 @@ class Start:
     """The number of copied records that are gone from the log's end."""
 
 
-def start_of(kept_offset: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
+def start_of(kept_offset: KeptOffset | None, group: GroupOffset, log: SourceLog) -> Start:
     """Decides for one partition.
 
     The kept offset counts, since it moved together with the data, except where
@@ -90,7 +90,7 @@ def _in_log(copied_to: int, end: int | None) -> Start:
     )
 
 
-def _another_topic(kept_offset: KeptOffset, log: Log) -> bool:
+def _another_topic(kept_offset: KeptOffset, log: SourceLog) -> bool:
     if kept_offset.topic_id and log.topic_id:
         return kept_offset.topic_id != log.topic_id
     return (

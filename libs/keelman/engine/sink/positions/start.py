@@ -14,7 +14,7 @@ from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import Assignment, SinkReader
 from keelman.connect.watches import TopicWatch
 from keelman.engine.clients import partition_of
-from keelman.engine.sink.positions.offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
+from keelman.engine.sink.positions.offsets import NO_EPOCH, GroupOffset, SourceLog, Start, altered_ms, start_of
 from keelman.engine.sink.positions.relocation import Found
 from keelman.engine.sink.positions.source_topics import SourceTopics
 from keelman.kafka.properties.connector_clients import sink_group
@@ -89,7 +89,9 @@ class Beginnings:
             elif where in kept_offsets:
                 client = ClientPartition(where.topic, where.partition)
                 end = consumer.get_watermark_offsets(client, timeout=ANSWER_SECONDS)[1]
-            start = parked.get(where) or start_of(kept_offsets.get(where), group, Log(end, topic_id, ends.get(where)))
+            start = parked.get(where) or start_of(
+                kept_offsets.get(where), group, SourceLog(end, topic_id, ends.get(where))
+            )
             if start.reason:
                 _log.warning(
                     "source_log_truncated" if start.truncated else "kept_offset_not_used",

@@ -3,7 +3,7 @@
 import pytest
 
 from keelman.connect.plugin import KeptOffset
-from keelman.engine.sink.positions.offsets import GroupOffset, Log, altered_ms, altered_note, is_ours, start_of
+from keelman.engine.sink.positions.offsets import GroupOffset, SourceLog, altered_ms, altered_note, is_ours, start_of
 
 KEPT = KeptOffset(50, (None, 40), "id", 3)
 MARK = 1_700_000_000_000
@@ -13,36 +13,38 @@ MARK = 1_700_000_000_000
     ("kept_offset", "group", "log", "offset", "reason"),
     [
         # nothing is kept: the group's, or its beginning
-        (None, GroupOffset(None), Log(100), None, ""),
-        (None, GroupOffset(7), Log(100), 7, ""),
-        (None, GroupOffset(7, leader_epoch=1), Log(epoch_end=7), 7, ""),
-        (None, GroupOffset(7, leader_epoch=1), Log(epoch_end=5), 5, "truncated"),
-        (None, GroupOffset(None, MARK), Log(100), None, ""),
+        (None, GroupOffset(None), SourceLog(100), None, ""),
+        (None, GroupOffset(7), SourceLog(100), 7, ""),
+        (None, GroupOffset(7, leader_epoch=1), SourceLog(epoch_end=7), 7, ""),
+        (None, GroupOffset(7, leader_epoch=1), SourceLog(epoch_end=5), 5, "truncated"),
+        (None, GroupOffset(None, MARK), SourceLog(100), None, ""),
         # it stands
-        (KEPT, GroupOffset(50), Log(100, "id", 60), 50, ""),
-        (KEPT, GroupOffset(40), Log(100, "id", 60), 50, ""),
-        (KEPT, GroupOffset(None), Log(100, "id", 60), 50, ""),
-        (KeptOffset(50, (50,)), GroupOffset(None), Log(50), 50, ""),  # expired
+        (KEPT, GroupOffset(50), SourceLog(100, "id", 60), 50, ""),
+        (KEPT, GroupOffset(40), SourceLog(100, "id", 60), 50, ""),
+        (KEPT, GroupOffset(None), SourceLog(100, "id", 60), 50, ""),
+        (KeptOffset(50, (50,)), GroupOffset(None), SourceLog(50), 50, ""),  # expired
         # the group was moved, set or reset
-        (KEPT, GroupOffset(45), Log(100, "id", 60), 45, "the group wins"),
-        (KEPT, GroupOffset(50, MARK), Log(100, "id", 60), 50, "the group wins"),
-        (KEPT, GroupOffset(None, MARK), Log(100, "id", 60), None, "moved to none"),
-        (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK), Log(100, "id"), 50, ""),  # begun again since
-        (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK + 1), Log(100, "id"), None, "moved to none"),
+        (KEPT, GroupOffset(45), SourceLog(100, "id", 60), 45, "the group wins"),
+        (KEPT, GroupOffset(50, MARK), SourceLog(100, "id", 60), 50, "the group wins"),
+        (KEPT, GroupOffset(None, MARK), SourceLog(100, "id", 60), None, "moved to none"),
+        (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK), SourceLog(100, "id"), 50, ""),  # begun again since
+        (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK + 1), SourceLog(100, "id"), None, "moved to none"),
         # another topic, also one that is longer by now
-        (KEPT, GroupOffset(40), Log(100, "other", 60), None, "was created"),
-        (KEPT, GroupOffset(None), Log(10, "other"), None, "was created"),
-        (KEPT, GroupOffset(5), Log(100, "other"), 5, "was created"),
-        (KEPT, GroupOffset(5), Log(4, "other"), None, "was created"),
-        (KeptOffset(50, (50,)), GroupOffset(50), Log(10, "id"), None, "was created"),  # kept without an id
+        (KEPT, GroupOffset(40), SourceLog(100, "other", 60), None, "was created"),
+        (KEPT, GroupOffset(None), SourceLog(10, "other"), None, "was created"),
+        (KEPT, GroupOffset(5), SourceLog(100, "other"), 5, "was created"),
+        (KEPT, GroupOffset(5), SourceLog(4, "other"), None, "was created"),
+        (KeptOffset(50, (50,)), GroupOffset(50), SourceLog(10, "id"), None, "was created"),  # kept without an id
         # the same topic has lost its end, also where it has grown past it since
-        (KEPT, GroupOffset(40), Log(30, "id"), 30, "truncated"),
-        (KEPT, GroupOffset(None), Log(100, "id", 45), 45, "truncated"),
-        (KEPT, GroupOffset(None), Log(44, "id", 45), 45, "truncated"),
-        (KEPT, GroupOffset(None), Log(44, "id", 50), 50, ""),  # the end is a new leader's high watermark
+        (KEPT, GroupOffset(40), SourceLog(30, "id"), 30, "truncated"),
+        (KEPT, GroupOffset(None), SourceLog(100, "id", 45), 45, "truncated"),
+        (KEPT, GroupOffset(None), SourceLog(44, "id", 45), 45, "truncated"),
+        (KEPT, GroupOffset(None), SourceLog(44, "id", 50), 50, ""),  # the end is a new leader's high watermark
     ],
 )
-def test_start(kept_offset: KeptOffset | None, group: GroupOffset, log: Log, offset: int | None, reason: str) -> None:
+def test_start(
+    kept_offset: KeptOffset | None, group: GroupOffset, log: SourceLog, offset: int | None, reason: str
+) -> None:
     start = start_of(kept_offset, group, log)
     assert start.offset == offset
     assert (reason in start.reason) if reason else start.reason == ""
