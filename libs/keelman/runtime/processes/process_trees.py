@@ -35,11 +35,30 @@ def start_of(pid: int) -> str | None:
 
 
 def is_marked(pid: int, folder: Path) -> bool:
-    """Returns True for a process that was started for this folder, and for its descendants."""
+    """Returns True for a process that was started for this folder, and for its descendants. A folder of the same name
+    in another mount namespace, such as that of a container, is another folder."""
     try:
-        return psutil.Process(pid).environ().get(MARK) == str(folder)
+        return psutil.Process(pid).environ().get(MARK) == str(folder) and _has_folder(pid, folder)
     except (psutil.Error, OSError):
         return False
+
+
+def _has_folder(pid: int, folder: Path) -> bool:
+    """Whether a process has the same folder under this path; a folder that is gone, whether it has our mounts."""
+    if not PROC:
+        return True
+    theirs, ours = (_identity(root / folder.relative_to("/")) for root in (Path(f"/proc/{pid}/root"), Path("/")))
+    if theirs is None and ours is None:
+        return Path(f"/proc/{pid}/ns/mnt").readlink() == Path("/proc/self/ns/mnt").readlink()
+    return theirs == ours
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def marked_leader(folder: Path) -> int | None:

@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -17,7 +18,7 @@ import pytest
 
 from keelman.runtime.processes import children, exit_record
 from keelman.runtime.processes.children import Child, ChildRecord, Exit
-from keelman.runtime.processes.process_trees import family, is_marked, start_of
+from keelman.runtime.processes.process_trees import MARK, family, is_marked, start_of
 from support.eventually import eventually
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
@@ -260,3 +261,27 @@ def test_exit_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert exit_record.read(file, os.getpid() + 1) is None
     exit_record.write(None, 0)
     exit_record.write(tmp_path / "exit.json" / "below", 0)  # cannot be written: costs the record and nothing else
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")
+def test_a_folder_of_the_same_name_in_another_container_is_another(tmp_path: Path) -> None:
+    folder = tmp_path / "home"
+    folder.mkdir()
+    environment = {**os.environ, MARK: str(folder)}
+    script = 'mount -t tmpfs none "$1" && mkdir "$1/home" && echo ready && exec sleep 60'
+    here = subprocess.Popen(("sleep", "60"), env=environment)
+    there = subprocess.Popen(
+        ("unshare", "--mount", "sh", "-c", script, "sh", str(tmp_path)), env=environment, stdout=subprocess.PIPE
+    )
+    with here, there:
+        try:
+            assert there.stdout is not None
+            assert there.stdout.readline() == b"ready\n"
+            assert is_marked(here.pid, folder)
+            assert not is_marked(there.pid, folder)
+            folder.rmdir()
+            assert is_marked(here.pid, folder), "its folder was removed"
+            assert not is_marked(there.pid, folder)
+        finally:
+            here.kill()
+            there.kill()
