@@ -32,6 +32,11 @@ class JavaPattern:
         self.pattern = pattern
         self._compiled = _compiled(pattern)
 
+    @property
+    def translated(self) -> str:
+        """The pattern in Python's syntax, for `re.ASCII`."""
+        return self._compiled.pattern
+
     def matches(self, text: str) -> bool:
         """Whether the whole text matches (Matcher.matches)."""
         return self._compiled.fullmatch(text) is not None

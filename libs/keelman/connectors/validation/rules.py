@@ -15,6 +15,7 @@ from keelman.connect.config.override_policies import refused
 from keelman.connect.config.plugin_keys import version_problem
 from keelman.connect.config.plugin_kinds import Plugins, PluginType
 from keelman.connect.config.types import trim
+from keelman.connect.java.bounded_match import SlowPattern, matches_in_time
 from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connect.plugin import Connector, Direction
@@ -125,9 +126,8 @@ def check_sink(config: Config, worker: Mapping[str, str], values: Values) -> Non
     if dead and dead in named:
         whole = f"The DLQ topic '{dead}' may not be included in the list of topics ('topics={java_text(named)}')"
         _add(values, f"{whole} consumed by the connector", "topics")
-    elif dead and not topics and pattern and _matches(pattern, dead):
-        whole = f"The DLQ topic '{dead}' may not be matched by the regex for the topics ('topics.regex={pattern}')"
-        _add(values, f"{whole} consumed by the connector", "topics.regex")
+    elif dead and not topics and pattern:
+        _check_pattern(pattern, dead, values)
     workers = worker.get("group.id", "")
     if GROUP in config:
         value = values.setdefault(GROUP, ConfigValue(GROUP, config[GROUP]))
@@ -185,11 +185,16 @@ def _chosen(values: Values, key: str) -> str:
     return "" if value.errors or value.value is None else str(value.value).lower()
 
 
-def _matches(pattern: str, topic: str) -> bool:
+def _check_pattern(pattern: str, dead: str, values: Values) -> None:
+    """Checks that a pattern of topics does not match the topic of dead letters."""
     try:
-        return JavaPattern(pattern).matches(topic)
+        if matches_in_time(JavaPattern(pattern), dead):
+            whole = f"The DLQ topic '{dead}' may not be matched by the regex for the topics ('topics.regex={pattern}')"
+            _add(values, f"{whole} consumed by the connector", "topics.regex")
     except PatternError:  # reported by the key's own rule
-        return False
+        return
+    except SlowPattern as error:
+        _add(values, f"The regex for the topics {error}: use no quantifier inside another", "topics.regex")
 
 
 def _add(values: Values, text: str, *keys: str) -> None:
