@@ -13,8 +13,8 @@ from keelman.connect.previews.begin import BEGINNING
 from keelman.connect.previews.preview import Preview, View
 from keelman.connect.record import Record
 from keelman.engine.reading import time_ms
+from keelman.engine.record_samples import sink_records, source_records
 from keelman.engine.records.registries import open_registry
-from keelman.engine.samples import sink_records, source_records
 from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 
 

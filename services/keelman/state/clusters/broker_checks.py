@@ -10,7 +10,7 @@ from keelman.model.cluster import BrokerClusterSpec, ExternalBrokers, ManagedBro
 from keelman.model.errors import InvalidArgument, Violation
 from keelman.model.rules.field_checks import LARGEST_PORT, check_labels, check_port, check_routes
 from keelman.runtime.logs.redaction import HIDDEN
-from keelman.state.clusters.taken import check_broker_ports_free
+from keelman.state.clusters.port_checks import check_broker_ports_free
 from keelman.state.kafka.properties import in_field, raise_all
 from keelman.state.resources.checks import check_nodes, check_same, known_nodes
 from keelman.state.resources.origins import check_origin

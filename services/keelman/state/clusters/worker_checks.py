@@ -9,7 +9,7 @@ from keelman.model.rules import field_checks
 from keelman.model.rules.log_checks import check_log_delivery
 from keelman.state.clusters.goals import check_not_deleted
 from keelman.state.clusters.kafka_names import check_own_names
-from keelman.state.clusters.taken import check_ports_free
+from keelman.state.clusters.port_checks import check_ports_free
 from keelman.state.kafka.properties import check_worker_properties
 from keelman.state.resources.checks import check_nodes, check_same
 from keelman.state.resources.origins import check_origin

@@ -12,7 +12,7 @@ from keelman.state.plugins.files import PluginFiles
 from keelman.state.reports.memberships import Memberships
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.store import Store
-from keelman.state.topics.seen import TopicsSeen
+from keelman.state.topics.broker_views import TopicsSeen
 from keelman.state.trust.authority import Authority
 
 

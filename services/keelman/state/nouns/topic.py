@@ -31,10 +31,10 @@ from keelman.state.resources.serving import NounApi, get, labelled_page, list_pa
 from keelman.state.resources.snapshot import TOPIC
 from keelman.state.resources.transaction import Transaction
 from keelman.state.topics.applying import STEPS, facts_of
+from keelman.state.topics.broker_views import Seen
 from keelman.state.topics.checks import check, check_change, check_no_storage_topic
 from keelman.state.topics.differences import differences
 from keelman.state.topics.reaching import asked_properties
-from keelman.state.topics.seen import Seen
 from keelman.state.topics.states import is_gone, state_of
 
 DEFAULT_PEEK, MAX_PEEK = 5, 1000

@@ -22,9 +22,9 @@ from keelman.state.operations.kinds import Kind, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.resources.rows import read
 from keelman.state.resources.store import Store
+from keelman.state.topics.broker_views import Seen, SeenTopic, seen_of
 from keelman.state.topics.differences import config_changes, differences
 from keelman.state.topics.reaching import asked_properties
-from keelman.state.topics.seen import Seen, SeenTopic, seen_of
 
 ASK, CREATE, GROW, CONFIGURE, AWAIT = "ask-brokers", "create-topic", "add-partitions", "set-config", "await-topic"
 DELETE, AWAIT_GONE = "delete-topic", "await-gone"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from keelman.kafka.topic_configs import same_value
 from keelman.model.topic import TopicSpec
-from keelman.state.topics.seen import SeenTopic
+from keelman.state.topics.broker_views import SeenTopic
 
 MOVING = frozenset(("follower.replication.throttled.replicas", "leader.replication.throttled.replicas"))
 """Keys that tools set while they move replicas, and unset then."""

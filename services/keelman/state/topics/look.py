@@ -21,8 +21,8 @@ from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import BROKER_CLUSTER, TOPIC
 from keelman.state.resources.store import Store
 from keelman.state.resources.transaction import Change
+from keelman.state.topics.broker_views import NOT_SEEN, Seen, seen_of
 from keelman.state.topics.reaching import asked_properties
-from keelman.state.topics.seen import NOT_SEEN, Seen, seen_of
 
 log = get_logger()
 LOOK_SECONDS = 3.0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.model.topic import Topic, TopicGoal, TopicState
-from keelman.state.topics.seen import Seen
+from keelman.state.topics.broker_views import Seen
 
 
 def state_of(topic: Topic, seen: Seen | None) -> tuple[TopicState, str]:

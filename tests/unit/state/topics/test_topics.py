@@ -19,9 +19,9 @@ from keelman.model.cluster import (
 from keelman.model.errors import FailedPrecondition, InvalidArgument, NotFound
 from keelman.model.topic import NOT_APPLIED, Topic, TopicApplied, TopicGoal, TopicSpec, TopicState, checked_topic
 from keelman.state.resources.snapshot import Snapshot
+from keelman.state.topics.broker_views import NOT_SEEN, Seen, SeenPartition, SeenTopic
 from keelman.state.topics.checks import check, check_change, config_violations
 from keelman.state.topics.differences import config_changes, differences
-from keelman.state.topics.seen import NOT_SEEN, Seen, SeenPartition, SeenTopic
 from keelman.state.topics.states import state_of
 from support.state.snapshots import snapshot_of
 

@@ -18,7 +18,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.clusters.kafka_names import check_own_names
-from keelman.state.clusters.taken import check_broker_ports_free, check_ports_free
+from keelman.state.clusters.port_checks import check_broker_ports_free, check_ports_free
 from keelman.state.resources.origins import check_origin
 from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER
 from support.state.snapshots import snapshot_of
