@@ -85,7 +85,7 @@ class Guarded(grpc.aio.ServerInterceptor):
     def _stream(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
             judge = partial(self._judge, name, request, context)
-            async for answer, change in _rechecked(_answers(inner(request, context)), judge):
+            async for answer, change in _rechecked(answers_of(inner(request, context)), judge):
                 yield _changed(name, answer, change)
 
         return call
@@ -101,7 +101,7 @@ class Guarded(grpc.aio.ServerInterceptor):
     def _both(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> AsyncIterator[Any]:
             judge = partial(self._judge, name, None, context)
-            async for answer, _ in _rechecked(_answers(inner(requests, context)), judge):
+            async for answer, _ in _rechecked(answers_of(inner(requests, context)), judge):
                 yield answer
 
         return call
@@ -112,7 +112,7 @@ class Guarded(grpc.aio.ServerInterceptor):
         async def call(requests: Any, context: Any) -> AsyncIterator[Any]:
             request = await self._small_request(name, requests)
             if handler.request_deserializer is not None:
-                request = _decoded(name, request, is_answer=False)
+                request = request_of(name, request)
             if handler.unary_unary:
                 yield await self._unary(name, handler.unary_unary)(request, context)
                 return
@@ -143,7 +143,7 @@ class Guarded(grpc.aio.ServerInterceptor):
         return request
 
     async def _judge(self, name: str, request: Any, context: Any) -> Change | None:
-        given = _decoded(name, request, is_answer=False)
+        given = request_of(name, request)
         return await self._admit(Incoming(name, _texts(context.invocation_metadata()), peer_identity(context), given))
 
 
@@ -198,7 +198,7 @@ async def _rechecked(
         await asyncio.wait((passing,))
 
 
-async def _answers(answers: Any) -> AsyncIterator[Any]:
+async def answers_of(answers: Any) -> AsyncIterator[Any]:
     """Yields the answers of a handler that yields them; only awaits a handler that writes them itself."""
     if hasattr(answers, "__aiter__"):
         async for answer in answers:
@@ -214,6 +214,12 @@ def _changed(name: str, answer: Any, change: Change | None) -> Any:
     message = _decoded(name, answer, is_answer=True)
     change(message)
     return message.SerializeToString() if isinstance(answer, bytes) else message
+
+
+def request_of(name: str, request: Any) -> Any:
+    """Returns a request as a message, also if it is passed on as bytes. Raises InvalidArgument for bytes of another
+    type."""
+    return _decoded(name, request, is_answer=False)
 
 
 def _decoded(name: str, message: Any, *, is_answer: bool) -> Any:

@@ -34,6 +34,11 @@ class Settings(WorkerAccessSettings):
         "TOML file of the callers: [[token]], [[user]], [[key]], [[account]], [[role]] and [tls]; read again "
         "when it changes. Without it all calls are allowed on loopback, and none elsewhere.",
     )
+    audit_file: Path | None = setting(
+        None,
+        "File of the audit: a line of JSON for each call that writes and each that is refused, with the caller, the "
+        "address, the call, the resource and the outcome; ten older files of 16 MiB are kept. Empty: none.",
+    )
     client_port: int = setting(
         0, "Port of a second gRPC server, for callers who show a certificate of client_ca; 0: none.", minimum=0,
         maximum=65535,

@@ -8,8 +8,10 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
+import grpc
 from starlette.types import ASGIApp
 
+from keelman.gateway.access.audit import Audit, AuditedHttp, AuditedRpcs
 from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.guard import HttpGuard, RpcGuard
 from keelman.gateway.access.lookups import Lookups
@@ -30,6 +32,7 @@ class Access:
         """`tls` has the certificates of the gateway's server. Raises InvalidArgument for illegal settings and files."""
         self.callers = Callers(settings)
         self._settings = settings
+        self._audit = None if settings.audit_file is None else Audit(settings.audit_file.expanduser().absolute())
         self._admission = self.callers.admission(settings.host)
         self._http_admission = self.callers.admission(settings.http_host)
         self._newest = tls.newest("gateway") if isinstance(tls, Tls) else tls
@@ -41,19 +44,23 @@ class Access:
             missing = "client_ca" if settings.client_ca is None else "client_port"
             raise InvalidArgument.of(f"gateway.{missing}", "", "set: client_port and client_ca go together")
 
-    def interceptors(self, state: Channel, *, certified: bool = False) -> Sequence[Guarded]:
-        """Returns the interceptors that judge RPCs; none for open access. `state`: a channel to the state service.
-        `certified`: each caller has shown a certificate of client_ca, so that none is a stranger."""
+    def interceptors(self, state: Channel, *, certified: bool = False) -> Sequence[grpc.aio.ServerInterceptor]:
+        """Returns the interceptors that record and judge RPCs; none judges for open access. `state`: a channel to the
+        state service. `certified`: each caller has shown a certificate of client_ca, so that none is a stranger."""
+        recorded = [] if self._audit is None else [AuditedRpcs(self._audit, self.callers, self._admission)]
         if self._admission is Admission.OPEN:
-            return []
+            return recorded
         guard = RpcGuard(self.callers, self._admission, Lookups(state))
-        return [Guarded(guard.admit, None if certified else guard.screen)]
+        return [*recorded, Guarded(guard.admit, None if certified else guard.screen)]
 
     def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
         """Returns the HTTP server, with a guard before the application."""
         settings = self._settings
+        guarded: ASGIApp = HttpGuard(app, self.callers, self._http_admission)
+        if self._audit is not None:
+            guarded = AuditedHttp(guarded, self._audit, self.callers, self._http_admission)
         return serve_http(
-            HttpGuard(app, self.callers, self._http_admission),
+            guarded,
             host=settings.http_host,
             port=settings.http_port,
             label="gateway.http",

@@ -1,0 +1,241 @@
+"""Records who did what: a line of JSON for each call that writes, and for each call that is refused."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+from typing import Any
+
+import grpc
+import orjson
+from google.protobuf.message import Message
+from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Message as AsgiMessage
+
+from keelman.api.connect.v1.batch_service_pb2 import WriteBatchRequest
+from keelman.gateway.access.callers import Admission, Callers
+from keelman.gateway.access.rights import RPCS
+from keelman.gateway.access.scopes import EACH
+from keelman.model.access.roles import Right
+from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.rpc.batches import methods_in
+from keelman.rpc.errors import code_name
+from keelman.rpc.guarded import answers_of, request_of
+from keelman.rpc.identity import Identity, peer_identity
+from keelman.rpc.server import peer_host
+from keelman.workers.rest.client import SAFE
+
+FILE_BYTES, FILES = 16 << 20, 10
+"""The size at which the file becomes an older one, and how many older ones are kept."""
+REFUSED_A_SECOND = 20
+"""The most refused calls that are recorded in one second; of more only the number is."""
+UNKNOWN = "unknown"
+REFUSED = frozenset((401, 403))
+_KEY = re.compile(rb"Credential=([^/,\s]{1,128})/")
+
+
+class Audit:
+    """The file of the audit. Used in one loop."""
+
+    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
+        """Raises InvalidArgument for a file that cannot be written."""
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._handler = RotatingFileHandler(
+                file, maxBytes=FILE_BYTES, backupCount=FILES, encoding="utf-8", delay=False
+            )
+            os.chmod(file, 0o600)
+        except OSError as error:
+            legal = f"a file that can be written ({error.strerror})"
+            raise InvalidArgument.of("gateway.audit_file", str(file), legal) from None
+        self._clock = clock
+        self._second, self._refused, self._left_out = 0, 0, 0
+
+    def write(self, *, is_refused: bool = False, **fields: str) -> None:
+        """Writes one line, unless too many calls were refused in this second; their number is in the next line."""
+        if is_refused and self._is_too_much():
+            self._left_out += 1
+            return
+        line: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
+        if self._left_out:
+            line["left_out"], self._left_out = self._left_out, 0
+        text = orjson.dumps(line).decode()
+        self._handler.emit(logging.LogRecord("audit", logging.INFO, "", 0, text, None, None))
+
+    def close(self) -> None:
+        """Closes the file."""
+        self._handler.close()
+
+    def _is_too_much(self) -> bool:
+        second = int(self._clock())
+        if second != self._second:
+            self._second, self._refused = second, 0
+        self._refused += 1
+        return self._refused > REFUSED_A_SECOND
+
+
+class AuditedRpcs(grpc.aio.ServerInterceptor):
+    """Records calls of gRPC; it stands before the guard."""
+
+    def __init__(self, audit: Audit, callers: Callers, admission: Admission) -> None:
+        self._audit = audit
+        self._callers = callers
+        self._admission = admission
+
+    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+        """Wraps the handler of a call."""
+        handler = await continuation(details)
+        if handler is None:
+            return None
+        name: str = details.method
+        if handler.response_streaming:
+            kind = "stream_stream" if handler.request_streaming else "unary_stream"
+            return handler._replace(**{kind: self._streaming(name, getattr(handler, kind))})
+        kind = "stream_unary" if handler.request_streaming else "unary_unary"
+        return handler._replace(**{kind: self._unary(name, getattr(handler, kind))})
+
+    def _unary(self, name: str, inner: Any) -> Any:
+        async def call(request: Any, context: Any) -> Any:
+            try:
+                answer = await inner(request, context)
+            except BaseException as error:
+                self._note(name, request, context, error)
+                raise
+            self._note(name, request, context, None)
+            return answer
+
+        return call
+
+    def _streaming(self, name: str, inner: Any) -> Any:
+        async def call(request: Any, context: Any) -> AsyncIterator[Any]:
+            try:
+                async for answer in answers_of(inner(request, context)):
+                    yield answer
+            except Exception as error:
+                self._note(name, request, context, error)
+                raise
+
+        return call
+
+    def _note(self, name: str, request: Any, context: Any, error: BaseException | None) -> None:
+        outcome = outcome_of(error, context)
+        is_refused = outcome in ("UNAUTHENTICATED", "PERMISSION_DENIED")
+        needs = RPCS.get(name)
+        writes = needs is not None and (needs.right not in (None, Right.VIEW) or needs.scope is EACH)
+        if not (writes or is_refused):
+            return
+        metadata = dict(context.invocation_metadata() or ())
+        authorization = str(metadata.get("authorization", ""))
+        caller, role = self._caller(authorization, peer_identity(context))
+        about = {} if is_refused and caller == UNKNOWN else _about(name, request)
+        self._audit.write(
+            is_refused=is_refused,
+            caller=caller,
+            role=role,
+            address=peer_host(context) or "unix",
+            call=name.rpartition(".")[2],
+            **about,
+            outcome=outcome,
+        )
+
+    def _caller(self, authorization: str, identity: Identity | None) -> tuple[str, str]:
+        try:
+            caller = self._callers.caller(self._admission, authorization, identity)
+        except KeelmanError:
+            return UNKNOWN, ""
+        return caller.name, str(caller.role)
+
+
+def outcome_of(error: BaseException | None, context: Any) -> str:
+    """Returns the status of a call as a word: OK, or the name of a gRPC status."""
+    if error is None:
+        return "OK"
+    if isinstance(error, KeelmanError):
+        return code_name(error)
+    code = context.code()
+    return str(code.name) if isinstance(code, grpc.StatusCode) else "CANCELLED"
+
+
+def _about(name: str, request: Any) -> dict[str, str]:
+    """Returns the resource that a request names, and its id."""
+    try:
+        message = request_of(name, request)
+    except InvalidArgument:
+        return {}
+    if not isinstance(message, Message):
+        return {}
+    about = {"resource": _resource(message), "request_id": _text(message, "request_id")}
+    if isinstance(message, WriteBatchRequest):
+        writes = [f"{write.method} {_resource(write.request)}".rstrip() for write in methods_in(message)]
+        about["resource"] = ", ".join(writes)[:4096]
+    return {field: text for field, text in about.items() if text}
+
+
+def _resource(message: Message) -> str:
+    return "/".join(filter(None, (_text(message, "worker_cluster"), _text(message, "name"))))
+
+
+def _text(message: Message, field: str) -> str:
+    found = getattr(message, field, "")
+    return found if isinstance(found, str) else ""
+
+
+class AuditedHttp:
+    """Records requests of HTTP; an ASGI application around the guard."""
+
+    def __init__(self, app: ASGIApp, audit: Audit, callers: Callers, admission: Admission) -> None:
+        self._app = app
+        self._audit = audit
+        self._callers = callers
+        self._admission = admission
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        status = 0
+
+        async def noting(message: AsgiMessage) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, noting)
+        finally:
+            if scope["method"] not in SAFE or status in REFUSED:
+                self._note(scope, status)
+
+    def _note(self, scope: Scope, status: int) -> None:
+        header = next((value for key, value in scope["headers"] if key == b"authorization"), b"")
+        request_id = next((value for key, value in scope["headers"] if key == b"keelman-request-id"), b"")
+        caller, role = self._caller(header, is_refused=status in REFUSED)
+        client = scope.get("client")
+        self._audit.write(
+            is_refused=status in REFUSED,
+            caller=caller,
+            role=role,
+            address=client[0] if client else "",
+            call=f"{scope['method']} {scope['path'][:1024]}",
+            **({"request_id": request_id.decode("latin-1")[:256]} if request_id else {}),
+            outcome=str(status or "no answer"),
+        )
+
+    def _caller(self, header: bytes, *, is_refused: bool) -> tuple[str, str]:
+        if key := _KEY.search(header):
+            name = key[1].decode("latin-1")
+            known = None if is_refused else self._callers.keys.get(name)
+            return (f"key {name}", str(known.role)) if known is not None else (UNKNOWN, "")
+        try:
+            caller = self._callers.caller(self._admission, header.decode("latin-1"))
+        except KeelmanError:
+            return UNKNOWN, ""
+        return caller.name, str(caller.role)

@@ -1,0 +1,57 @@
+"""The file of the audit: how many lines it takes, and who may read it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keelman.gateway.access import audit
+from keelman.gateway.access.audit import REFUSED_A_SECOND, Audit
+from keelman.model.errors import InvalidArgument
+
+
+def lines(file: Path) -> list[dict[str, object]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_line_has_the_time_and_the_fields_and_the_file_is_closed_to_others(tmp_path: Path) -> None:
+    file = tmp_path / "audit" / "gateway.jsonl"
+    record = Audit(file)
+    record.write(caller="ada", call="DeleteTopic 100%s", outcome="OK")
+    record.close()
+    ((line,),) = [lines(file)]
+    assert line.keys() == {"time", "caller", "call", "outcome"}
+    assert line["call"] == "DeleteTopic 100%s"
+    assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+
+
+def test_a_flood_of_refused_calls_is_counted_and_hides_no_write(tmp_path: Path) -> None:
+    now = 5.0
+    record = Audit(tmp_path / "audit", clock=lambda: now)
+    for _ in range(REFUSED_A_SECOND + 30):
+        record.write(is_refused=True, caller="unknown")
+    record.write(caller="ada")
+    now += 1
+    record.write(is_refused=True, caller="eve")
+    record.close()
+    found = lines(tmp_path / "audit")
+    assert [line["caller"] for line in found] == ["unknown"] * REFUSED_A_SECOND + ["ada", "eve"]
+    assert [line.get("left_out") for line in found[-2:]] == [30, None]
+
+
+def test_a_full_file_becomes_an_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audit, "FILE_BYTES", 500)
+    monkeypatch.setattr(audit, "FILES", 2)
+    record = Audit(tmp_path / "audit")
+    for number in range(100):
+        record.write(caller=str(number))
+    record.close()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["audit", "audit.1", "audit.2"]
+    assert lines(tmp_path / "audit")[-1]["caller"] == "99"
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"gateway\.audit_file: .* a file that can be written"):
+        Audit(tmp_path)
