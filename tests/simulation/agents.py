@@ -1,5 +1,8 @@
-"""The nodes of a simulated plane: hosts whose processes outlive their agents. Of an agent what decides is real (step,
-assignments, reports, session); what touches processes is not."""
+"""The nodes of a simulated plane: hosts whose processes outlive their agents.
+
+The deciding parts of an agent are real (step, assignments, reports, session); the parts that touch processes are
+simulated.
+"""
 
 from __future__ import annotations
 
@@ -33,14 +36,14 @@ GRACE_SECONDS = 5.0
 
 @dataclass(slots=True, eq=False)
 class Child:
-    """A process of a host. To an agent it is what a child of its own is: it has a pid."""
+    """A process of a host. It has a pid, as a child process of the agent has."""
 
     pid: int
     name: str
     uid: str
     generation: int
     ready_at: float
-    """When it answers its health check."""
+    """When it begins to pass its health check."""
     is_alive: bool = True
     exit: Exit | None = None
     on_end: Callable[[], Any] | None = None
@@ -48,7 +51,7 @@ class Child:
 
 @dataclass(slots=True, eq=False)
 class Host:
-    """A host: its processes, what is on its disk, and its agent."""
+    """A host: its processes, the content of its disk, and its agent."""
 
     world: World
     chance: random.Random
@@ -65,14 +68,14 @@ class Host:
     _pids: Any = field(default_factory=lambda: itertools.count(100))
 
     def start_agent(self) -> None:
-        """Starts its agent, which adopts what runs."""
+        """Starts its agent, which adopts the running processes."""
         if self.agent is None and not self.is_lost:
             self.agents += 1
             self.agent = FakeProcess(self.world.loop, self.name)
             self.agent.start(Agent(self).run())
 
     def kill_agent(self, *, loudly: bool = True) -> None:
-        """kill -9 of the agent; what it started goes on."""
+        """Kills the agent as `kill -9` does; the processes that it started keep running."""
         agent, self.agent = self.agent, None
         if agent is not None:
             agent.die()
@@ -81,14 +84,14 @@ class Host:
             child.on_end = None
 
     def lose(self) -> None:
-        """The host loses its power: nobody is told."""
+        """Cuts the host's power without a message to any peer."""
         self.is_lost = True
         self.kill_agent(loudly=False)
         for child in list(self.children.values()):
             self.end(child, None)
 
     def power_on(self) -> None:
-        """The host is back with what is on its disk."""
+        """Powers the host on, with the content of its disk."""
         self.is_lost = False
         self.start_agent()
 
@@ -102,7 +105,7 @@ class Host:
         return child
 
     def end(self, child: Child, code: int | None) -> None:
-        """A process ends."""
+        """Ends a process."""
         if not child.is_alive:
             return
         child.is_alive, child.exit = False, Exit(code)
@@ -113,15 +116,15 @@ class Host:
             child.on_end()
 
     def end_after(self, child: Child, seconds: float, code: int | None) -> None:
-        """A process ends in a while, whatever becomes of its agent."""
+        """Ends a process after a delay, even if the agent dies meanwhile."""
         self.world.loop.call_later(seconds, self.end, child, code)
 
 
 class _Figures:
-    """What a heartbeat says of the host."""
+    """The host's figures in a heartbeat."""
 
     def take(self) -> NodeFigures:
-        """Nothing that changes."""
+        """Returns constant figures."""
         return NodeFigures(cpus_used=0.5, memory_available_bytes=4 << 30, disk_free_bytes=1 << 40, load=0.1)
 
 
@@ -132,7 +135,7 @@ class _Channel:
         self._host, self._address = host, address
 
     def stream_stream(self, *_: Any, **__: Any) -> Callable[[], Stream]:
-        """What opens a session."""
+        """Opens a session."""
         return self._open
 
     def _open(self) -> Stream:
@@ -142,7 +145,7 @@ class _Channel:
         state = next(state for state in host.states if state.name == self._address)
 
         def heard(message: OpenSessionRequest) -> None:
-            if message.WhichOneof("message") != "registration":  # that may be refused
+            if message.WhichOneof("message") != "registration":  # the state service may refuse it
                 world.rules.heard(host.name, state.name)
 
         stream.on_request = heard
@@ -303,7 +306,7 @@ class Agent:
                 raise AssertionError(other)
 
     async def _prepare(self, local: Local) -> None:
-        """Writes files and probes ports: it takes a while, and another plan may come meanwhile."""
+        """Writes files and probes ports: this takes time, and another plan may arrive meanwhile."""
         plan = local.plan
         await asyncio.sleep(self.host.chance.random() * 0.3)
         if self.host.world.rules.is_disturbed and self.host.chance.random() < 0.03:

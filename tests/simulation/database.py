@@ -1,7 +1,8 @@
-"""The database of a simulated plane: a real SQLite file, reached by connections that run in place on fake time.
+"""The database of a simulated plane: a real SQLite file, used by connections that run in place on fake time.
 
-Beside one state service it is what SQLite is to it. For several it behaves as PostgreSQL does: writers take turns, the
-transaction of who dies is rolled back, and NOTIFY reaches whoever listens once a transaction is stored.
+For one state service it behaves as SQLite does. For several it behaves as PostgreSQL does: writers take turns, the
+transaction of a dead process is rolled back, and a NOTIFY reaches all listening connections once its transaction is
+stored.
 """
 
 from __future__ import annotations
@@ -25,9 +26,9 @@ from support.fake_time import FakeProcess, FakeTimeLoop, own_process
 
 SERVER = "database"
 IDLE_SECONDS = 10.0
-"""For so long a transaction may stand still before the server ends it, as `database.py` asks of PostgreSQL."""
+"""The server ends a transaction that is idle for longer. `database.py` sets the same timeout in PostgreSQL."""
 SILENT_SECONDS = 8.0
-"""After so long without an answer a connection is given up by its client."""
+"""A client gives a connection up after so long without an answer."""
 
 
 class Server:
@@ -42,7 +43,7 @@ class Server:
         self._waiting: deque[tuple[Connection, asyncio.Future[None]]] = deque()
 
     def engine(self) -> Any:
-        """For the process that asks."""
+        """Returns an engine for the calling process."""
 
         def connect() -> Connection:
             connection = Connection(self)
@@ -52,24 +53,24 @@ class Server:
         return sqlite_engine(self.path, async_creator=connect)
 
     def go_away(self) -> None:
-        """Nobody reaches it until it is back; what was open is rolled back."""
+        """Makes the server unreachable until `come_back`, and rolls open transactions back."""
         self.is_away = True
         for connection in list(self.connections):
             connection.cut()
         self.hang_up(lambda _: True)
 
     def come_back(self) -> None:
-        """It answers again."""
+        """Makes the server reachable again."""
         self.is_away = False
 
     def forget(self, process: FakeProcess) -> None:
-        """A process has died: its transactions are rolled back."""
+        """Rolls the transactions of a dead process back."""
         for item in [c for c in self.connections if c.process is process]:
             item.cut()
         self.hang_up(lambda listening: listening.process is process)
 
     def hang_up(self, which: Callable[[Listening], bool]) -> None:
-        """Ends connections that listen."""
+        """Ends listening connections."""
         for listening in [listening for listening in self.listening if which(listening)]:
             listening.break_off()
 
@@ -82,7 +83,7 @@ class Server:
         self._hold(connection)
 
     def leave(self, connection: Connection) -> None:
-        """A connection that may be waiting for its turn is gone: whoever waits is told."""
+        """Removes a closed connection from the queue of writers; its wait, if any, fails."""
         for after, future in self._waiting:
             if after is connection and not future.done():
                 future.set_exception(sqlite3.OperationalError("connection closed"))
@@ -99,7 +100,7 @@ class Server:
             connection.cut()
 
     def done(self, connection: Connection) -> None:
-        """A transaction has ended: the next writer may begin."""
+        """Ends a transaction; the next writer may begin."""
         if self._holder is not connection:
             return
         self._holder = None
@@ -111,13 +112,13 @@ class Server:
                 return
 
     def notify(self, notes: list[tuple[str, str]]) -> None:
-        """Notifies whoever listens."""
+        """Sends the notifications to all listening connections."""
         for item in list(self.listening):
             item.send(notes)
 
 
 class _Inline:
-    """Does at once what a connection's thread would have done."""
+    """Runs at once the call that a connection's thread would run."""
 
     def put_nowait(self, work: tuple[asyncio.Future[Any] | None, Callable[[], Any]]) -> None:
         future, function = work
@@ -132,7 +133,7 @@ class _Inline:
 
 
 class Connection(aiosqlite.Connection):
-    """A connection without a thread of its own, to a server that may be slow, away or beyond reach."""
+    """A connection without a thread, to a server that may be slow, away or unreachable."""
 
     def __init__(self, server: Server) -> None:
         self._connection: sqlite3.Connection | None = None
@@ -146,7 +147,7 @@ class Connection(aiosqlite.Connection):
         self.turns = 0
 
     def __del__(self) -> None:
-        """It has no thread to end."""
+        """Ends no thread, since the connection has none."""
 
     def __await__(self) -> Generator[Any, None, Connection]:
         return self._open().__await__()
@@ -159,12 +160,12 @@ class Connection(aiosqlite.Connection):
         return self
 
     async def _reach(self) -> None:
-        """A request is on its way."""
+        """Delays the request by the network's time."""
         server, name = self._server, self.process.name if self.process is not None else ""
         if server.is_away or self.is_cut:
             raise sqlite3.OperationalError("connection closed")
         if not name:
-            return  # the one who looks on
+            return  # the test's own connection
         if server.chance.random() < 0.1:
             await asyncio.sleep(server.chance.random() * 0.01)
         end = server.loop.time() + SILENT_SECONDS
@@ -178,7 +179,7 @@ class Connection(aiosqlite.Connection):
 
     async def _execute(self, fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         if fn.__name__ == "close":
-            return fn()  # of a cursor, of which PostgreSQL's server knows nothing
+            return fn()  # calls on a cursor do not reach PostgreSQL's server
         await self._reach()
         if args and args[0] == "BEGIN IMMEDIATE":
             await self._server.turn(self)
@@ -191,7 +192,7 @@ class Connection(aiosqlite.Connection):
         return result
 
     async def commit(self) -> None:
-        """It is stored, and only then its answer is on its way, which may not come."""
+        """Stores the transaction, then sends the answer, which may be lost."""
         await super().commit()
         await self._reach()
 
@@ -202,14 +203,14 @@ class Connection(aiosqlite.Connection):
             self._server.notify(notes)
 
     async def rollback(self) -> None:
-        """What was to be told is told to nobody."""
+        """Rolls the transaction back and drops its notifications."""
         self._notes.clear()
         if self._connection is not None and not self.is_cut:
             self._connection.rollback()
         self._server.done(self)
 
     def cut(self) -> None:
-        """The connection is gone, and with it what was not committed."""
+        """Cuts the connection; uncommitted changes are lost."""
         self.is_cut = True
         self._end()
 
@@ -225,17 +226,17 @@ class Connection(aiosqlite.Connection):
             self._server.connections.remove(self)
 
     async def close(self) -> None:
-        """Ends it."""
+        """Ends the connection."""
         self._end()
 
     def stop(self) -> asyncio.Future[Any] | None:
-        """Ends it at once."""
+        """Ends the connection at once."""
         self._end()
         return None
 
 
 class SharedDatabase(Database):
-    """A database that several state services have."""
+    """A database that several state services share."""
 
     @property
     def is_sole(self) -> bool:
@@ -243,7 +244,7 @@ class SharedDatabase(Database):
 
 
 class Listening:
-    """A connection that hears what is notified; it has `notifies` as psycopg's has."""
+    """A listening connection, with psycopg's `notifies`."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -254,7 +255,7 @@ class Listening:
         self._is_broken = False
 
     def send(self, notes: list[tuple[str, str]]) -> None:
-        """Brings it there, in order, as soon as the way is free."""
+        """Delivers the notifications in order once the network allows it."""
         if not notes or self._is_broken:
             return
         self._due = max(self._due, self._server.loop.time() + self._server.chance.random() * 0.02)
@@ -270,14 +271,14 @@ class Listening:
         self._news.set()
 
     def break_off(self) -> None:
-        """It ends with an error."""
+        """Ends the connection with an error."""
         self._is_broken = True
         if self in self._server.listening:
             self._server.listening.remove(self)
         self._news.set()
 
     async def notifies(self, *, timeout: float) -> AsyncIterator[psycopg.Notify]:
-        """What comes within this time."""
+        """Yields the notifications that arrive within the timeout."""
         loop = self._server.loop
         end = loop.time() + timeout
         while True:
@@ -294,7 +295,7 @@ class Listening:
 
 
 class SimulatedExchange(Exchange):
-    """The exchange over the simulated server's connections."""
+    """The exchange over connections to the simulated server."""
 
     server: Server
 

@@ -1,5 +1,8 @@
-"""The state services of a simulated plane: the real parts of each, as `keelman/state/service.py` wires them, without
-sockets; what asks brokers or workers is left out."""
+"""The state services of a simulated plane: the real parts of each, wired as in `keelman/state/service.py`, without
+sockets.
+
+The parts that query brokers or workers are left out.
+"""
 
 from __future__ import annotations
 
@@ -41,14 +44,14 @@ from support.fake_time import FakeProcess, FakeTimeLoop
 HEARTBEAT_SECONDS, TIMEOUT_SECONDS = 2.0, 10.0
 LIMITS = Limits(range(8083, 8099), range(9092, 9100), range(7430, 7434), events_broker_cluster="kafka")
 FOLLOW_SECONDS = 5.0
-"""More than the service has: to hear of a commit must not hang on this."""
+"""Longer than the real service's: the services must learn of commits without it."""
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 APIS = {"nodes": NodeApi, "brokers": BrokerClusterApi, "workers": WorkerClusterApi}
 
 
 @dataclass(slots=True)
 class World:
-    """What all parts of one simulation share."""
+    """The objects that all parts of one simulation share."""
 
     loop: FakeTimeLoop
     network: Network
@@ -61,7 +64,7 @@ class World:
 
 @dataclass(slots=True, eq=False)
 class StateService:
-    """One state service: its process comes and goes, its address and its wall clock stay."""
+    """One state service: its process comes and goes, its address and its wall clock remain."""
 
     world: World
     name: str
@@ -87,13 +90,13 @@ class StateService:
         self.process.start(self._life(self.process, self._stop))
 
     def kill(self) -> None:
-        """Ends it as kill -9 does."""
+        """Kills it, as `kill -9` does."""
         assert self.process is not None
         self.process.die()
         self._gone(self.process)
 
     async def stop(self) -> None:
-        """Asks it to end, as SIGTERM does, and waits until it has."""
+        """Stops it, as SIGTERM does, and waits until it has ended."""
         assert self._stop is not None
         self._stop.set()
         await self._ended.wait()
@@ -104,7 +107,7 @@ class StateService:
         self._ended.set()
 
     def _lose_all(self, process: FakeProcess) -> None:
-        """What it held in memory is gone, and the other ends of its connections learn that."""
+        """Drops its memory; its peers learn that their connections ended."""
         self._sessions = self.store = None
         self.world.server.forget(process)
         self.world.network.forget(process, loudly=True)
@@ -113,7 +116,7 @@ class StateService:
         return BEGIN + timedelta(seconds=self.world.loop.time()) + self.clock_error
 
     async def _life(self, process: FakeProcess, stop: asyncio.Event) -> None:
-        """As `run` of the real service; a start that fails is tried again, as systemd would."""
+        """Runs as `run` of the real service; a failed start is repeated, as by systemd."""
         while not stop.is_set():
             try:
                 await self._run(stop)
@@ -176,7 +179,7 @@ class StateService:
         self.world.rules.leads(self.name, lease.epoch, leads)
 
     async def call(self, source: str, api: str, method: str, request: Any) -> Any:
-        """A call of a client, which hangs where a way is cut. Raises KeelmanError."""
+        """A client's call, which hangs while the network is cut. Raises KeelmanError."""
         network = self.world.network
         await network.reach(source, self.name)
         process = self.process
@@ -189,7 +192,7 @@ class StateService:
         return new_answer
 
     def open_session(self, stream: Stream) -> bool:
-        """A stream has come to it; False where nobody listens."""
+        """Accepts a stream; returns False if no process listens."""
         sessions, process = self._sessions, self.process
         if sessions is None or process is None:
             return False
@@ -198,7 +201,7 @@ class StateService:
 
 
 class _WatchedStore(FencedStore):
-    """The leader's store, with somebody who looks on when it is about to store something."""
+    """The leader's store, which calls `on_write` before it stores a transaction."""
 
     def __init__(self, store: Store, lease: Lease, on_write: Callable[[int], None]) -> None:
         super().__init__(store, lease)

@@ -1,5 +1,8 @@
-"""The users of a simulated plane: each changes resources of its own, one change after the other, and knows what of it
-was acknowledged. A request that is not answered is sent again, to any state service, with the same request id."""
+"""The users of a simulated plane: each changes its own resources, one change after another, and records which of the
+changes were acknowledged.
+
+A request without an answer is sent again, to any state service, with the same request id.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ TRIES = 6
 
 
 class InDoubt(Exception):
-    """Nobody said whether it was done."""
+    """No state service answered whether the change was done."""
 
 
 @dataclass(slots=True)
@@ -34,11 +37,11 @@ class User:
     _requests: int = 0
 
     async def read(self, api: str, method: str, request: Any) -> Any:
-        """An answer to a question, of any state service. Raises InDoubt, and what it is refused with."""
+        """Returns the answer of any state service to a read. Raises InDoubt, or the error of a refusal."""
         return await self._tried(api, method, request)
 
     async def write(self, api: str, method: str, request: Any) -> Any:
-        """The answer to a change. Raises InDoubt, and what it is refused with."""
+        """Returns the answer to a change. Raises InDoubt, or the error of a refusal."""
         self._requests += 1
         request.request_id = f"{self.name}-{self._requests}"
         return await self._tried(api, method, request)
@@ -46,7 +49,7 @@ class User:
     async def _tried(self, api: str, method: str, request: Any) -> Any:
         for _ in range(TRIES):
             state = self.chance.choice(self.states)
-            if self.chance.random() < 0.05:  # somebody between sends it twice
+            if self.chance.random() < 0.05:  # a proxy in between sends the request twice
                 self.world.loop.create_task(self._unheard(state, api, method, request))
             try:
                 async with asyncio.timeout(CALL_SECONDS):
@@ -66,11 +69,11 @@ class User:
 
 @dataclass(slots=True)
 class ClusterUser(User):
-    """Has one worker cluster."""
+    """A user of one worker cluster."""
 
     cluster: str = ""
     most: int = 3
-    """Of its workers."""
+    """The largest number of its workers."""
     selector: str = ""
     """The disk that its workers' nodes must have; empty: any."""
     is_there: bool = False
@@ -83,7 +86,7 @@ class ClusterUser(User):
             await self.once()
 
     async def once(self) -> None:
-        """One change, of what is there as the user reads it."""
+        """Makes one change, based on the state that the user reads."""
         try:
             seen = await self._seen()
         except InDoubt:
@@ -117,7 +120,7 @@ class ClusterUser(User):
                 await self._change("DeleteWorkerCluster", request, None)
 
     async def ask(self, expected: tuple[str, int, str]) -> None:
-        """Creates it."""
+        """Creates the cluster."""
         request = workers_pb.CreateWorkerClusterRequest(name=self.cluster)
         request.spec.broker_cluster, request.spec.count = "kafka", expected[1]
         if self.selector:
@@ -140,14 +143,14 @@ class ClusterUser(User):
         return goal, worker_cluster.spec.count, worker_cluster.spec.properties["x"], worker_cluster.etag
 
     async def _change(self, method: str, request: Any, expected: Any) -> None:
-        """One change, of which the rules know what may be until it is acknowledged, and what must be from then on."""
+        """Makes one change and tells the rules which outcomes are possible before the acknowledgement and after it."""
         rules, key = self.world.rules, (WORKER_CLUSTER, self.cluster)
         before = set(rules.asked.setdefault(key, {None}))
         if expected is None:
             outcomes: set[Any] = {None}
         elif expected[0]:
             outcomes = {expected}
-        else:  # the user does not know whether it is to run
+        else:  # the user does not know whether the goal is RUNNING
             outcomes = {(goal, *expected[1:]) for goal in ("RUNNING", "STOPPED")}
         rules.asked[key] = before | outcomes
         words = f"{method} {self.cluster} {expected}"
@@ -160,7 +163,8 @@ class ClusterUser(User):
             rules.asked[key] = before
             rules.note("refused", f"{words}: {error.reason}")
         else:
-            # What changed nothing leaves the etag: an earlier request that nobody answered may be done after it.
+            # A change without effect leaves the etag as it was: an earlier request without an answer may still be done
+            # later.
             same = method != "CreateWorkerCluster" and answer.worker_cluster.etag == request.etag
             rules.asked[key] = outcomes | (before if same else set())
             rules.note("acknowledged", words)
@@ -198,7 +202,7 @@ class Operator(User):
             rules.note("acknowledged", f"{method} {node}")
 
     def _may_come_late(self, before: set[Any]) -> bool:
-        """Whether an earlier request that nobody answered may be done after this one."""
+        """Whether an earlier request without an answer may be done after this one."""
         return len(before) > 1
 
     async def label(self, node: str, disk: str) -> None:
@@ -209,7 +213,7 @@ class Operator(User):
         await self.write("nodes", "UpdateNode", request)
 
     async def kafka(self) -> None:
-        """Makes the broker cluster that all use."""
+        """Creates the broker cluster that all worker clusters use."""
         request = brokers_pb.CreateBrokerClusterRequest(name="kafka")
         request.spec.external.bootstrap_servers = "kafka:9092"
         await self.write("brokers", "CreateBrokerCluster", request)

@@ -1,4 +1,4 @@
-"""What is done to sinks of acme.CallSinkConnector on a Connect worker, and which calls their tasks wrote down.
+"""Scenarios with sinks of acme.CallSinkConnector on a Connect worker, and the calls that their tasks recorded.
 
 Each scenario is a connector of its own with a topic of its own; all of them are played at once, on one worker.
 """
@@ -29,7 +29,7 @@ Steps = Callable[[Play], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What a connector is configured with, and what is done to it then. `waits` leaves in the calls with no records."""
+    """A connector's configuration and the steps that follow. With `waits`, calls without records are compared too."""
 
     steps: Steps
     config: Mapping[str, str] = field(default_factory=dict)
@@ -37,7 +37,7 @@ class Scenario:
     waits: bool = False
     tasks: int = 1
     alone: bool = False
-    """Whether its group has nothing else, and gets and loses a worker."""
+    """Whether its group contains no other connector, and gets and loses a worker."""
 
 
 async def _life(play: Play) -> None:
@@ -52,7 +52,7 @@ async def _life(play: Play) -> None:
 
 
 def _copies(count: int, *lines: str) -> Steps:
-    """So many records, then these calls; then it is deleted."""
+    """Sends so many records, expects these calls, and deletes the connector."""
 
     async def steps(play: Play) -> None:
         await play.send(count)
@@ -157,7 +157,7 @@ async def _configured(play: Play) -> None:
 
 
 async def _joined(play: Play) -> None:
-    """Another member takes one of two partitions, and gives it back."""
+    """Another member takes one partition of two, and gives it back."""
     async with _other_member(play, "range"):
         await play.until("close [0, 1] of [0, 1]")
     await play.until("open [0, 1] of [0, 1]")
@@ -165,7 +165,7 @@ async def _joined(play: Play) -> None:
 
 
 async def _joined_step_by_step(play: Play) -> None:
-    """Another member of the cooperative kind takes one of two partitions, and gives it back."""
+    """Another member with the cooperative strategy takes one partition of two, and gives it back."""
     async with _other_member(play, "cooperative-sticky"):
         pass
     await play.until("open [1] of [0, 1]")
@@ -174,7 +174,7 @@ async def _joined_step_by_step(play: Play) -> None:
 
 @asynccontextmanager
 async def _other_member(play: Play, strategy: str) -> AsyncIterator[None]:
-    """Makes the sink; in the block another member of its group has one of its two partitions."""
+    """Creates the sink; in the block another member of its group has one partition of its two."""
     await play.send(3, 0)
     await play.send(2, 1)
     await play.create()
@@ -224,7 +224,7 @@ async def _more_partitions(play: Play) -> None:
 
 
 async def _another_worker(play: Play) -> None:
-    """A second worker takes one of two tasks, and gives it back."""
+    """A second worker takes one task of two, and gives it back."""
     await play.create(tasks_max="2")
     await play.until("open [0, 1] of [0, 1]")
     await play.until("open [2, 3] of [2, 3]", 1)
@@ -238,7 +238,7 @@ async def _another_worker(play: Play) -> None:
 
 
 async def _steered(play: Play) -> None:
-    """It holds one of two partitions back, and lets it go when there are records of the other."""
+    """The sink pauses one partition of two, and resumes it when the other has records."""
     await play.send(3, 0)
     await play.create()
     await play.until("  pause 0")

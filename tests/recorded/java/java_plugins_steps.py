@@ -1,4 +1,4 @@
-"""What a Connect worker with published Java plugins is asked about them: lists, keys, and judged configurations."""
+"""Requests about published Java plugins to a Connect worker: lists, keys, and validated configurations."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ Ask = Callable[[str, str, Any], Awaitable[httpx.Response]]
 
 
 async def play(ask: Ask, name_of: Callable[[str], str] = lambda class_name: class_name) -> dict[str, Any]:
-    """The answers by what was asked. `name_of` gives the name that a class has on this worker."""
+    """The answers by request. `name_of` returns the name that a class has on this worker."""
     actual_play: dict[str, Any] = {}
     for only in ("true", "false"):
         answer = await ask("GET", f"/connector-plugins?connectorsOnly={only}", None)
@@ -67,8 +67,11 @@ async def play(ask: Ask, name_of: Callable[[str], str] = lambda class_name: clas
 
 
 def told(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the answers what is compared. Of keys all but what is in the words of the worker; of judged configurations the
-    errors, the values, and the names of the keys."""
+    """The compared part of the answers.
+
+    Of keys all except texts in the worker's own words; of validated configurations the errors, the values, and the
+    names of the keys.
+    """
     return {name: _told(name.partition(":")[0], answer) for name, answer in answer.items()}
 
 
@@ -83,7 +86,7 @@ def _told(about: str, answer: Any) -> Any:
 
 async def _validated(ask: Ask, config: Mapping[str, str], class_name: str) -> Any:
     fields = {**config, "connector.class": class_name}
-    for _ in range(3):  # it tries to reach databases
+    for _ in range(3):  # its validation tries to connect to databases
         answer = await ask("PUT", f"/connector-plugins/{class_name}/config/validate", fields)
         if answer.status_code != httpx.codes.SERVICE_UNAVAILABLE:
             break

@@ -1,4 +1,4 @@
-"""One sink of acme.CallSinkConnector on a Connect worker: what may be done to it, and how its tasks were called."""
+"""One sink of acme.CallSinkConnector on a Connect worker: the actions on it, and the calls of its tasks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from support.eventually import eventually
 
 SEEN_SECONDS = 60.0
 MOST_IN_A_ROW = 2
-"""So often preCommit is called without a put between: when it is time, and when the task is closed."""
+"""The most preCommit calls without a put between them: one when it is due, one when the task is closed."""
 Ask = Callable[[str, str, Any], Awaitable[httpx.Response]]
 Acts = Mapping[str, Callable[[], Awaitable[object]]]
 
@@ -42,13 +42,16 @@ class Play:
         return self.folder / self.name
 
     def lines(self, task: int = 0) -> list[str]:
-        """What is in a task's file, without times."""
+        """The lines of a task's file, without times."""
         file = self.calls.with_name(f"{self.name}-{task}") if task else self.calls
         text = file.read_text() if file.exists() else ""
         return [line.partition(" ")[2] for line in text.splitlines()]
 
     def told(self, waits: bool) -> list[str]:
-        """The calls as they are compared: any connector's. Of several tasks each one's by itself, with its number."""
+        """The calls as they are compared, independent of the connector's name.
+
+        Those of several tasks are listed task by task, with the number.
+        """
         if self.tasks == 1:
             return told([line.replace(self.name, "NAME") for line in self.lines()], waits=waits)
         results = []
@@ -58,7 +61,7 @@ class Play:
         return results
 
     async def create(self, **more: str) -> None:
-        """Creates the connector, or configures it anew; an underscore stands for a dot."""
+        """Creates the connector, or changes its configuration; an underscore in a key means a dot."""
         values = {key.replace("_", "."): value for key, value in more.items()}
         config = {
             "connector.class": "acme.CallSinkConnector",
@@ -72,12 +75,12 @@ class Play:
         assert answer.status_code in (200, 201), answer.text
 
     async def order(self, method: str, verb: str) -> None:
-        """Has it paused, resumed, stopped, restarted."""
+        """Pauses, resumes, stops or restarts the connector."""
         answer = await self.ask(method, f"/connectors/{self.name}/{verb}", None)
         assert answer.is_success, answer.text
 
     async def send(self, count: int, *partitions: int) -> None:
-        """So many records to each partition, to the first where none is named; each one's in one batch."""
+        """Sends so many records to each partition, to the first if none is named; one batch per partition."""
 
         def send() -> None:
             producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 200})
@@ -89,7 +92,7 @@ class Play:
         await asyncio.to_thread(send)
 
     async def until(self, line: str, task: int = 0) -> None:
-        """Returns once a task has written this, behind what was waited for last."""
+        """Returns once a task has written this line, after the line that was last waited for."""
 
         def found() -> bool:
             lines = self.lines(task)
@@ -106,7 +109,7 @@ class Play:
             raise AssertionError(f"{error}; the last calls are {tail}") from error
 
     async def send_all(self, count: int, partitions: int) -> None:
-        """So many records to each of so many partitions; returns once the tasks have been given the last of each."""
+        """Sends so many records to each of so many partitions, and waits until the tasks have got the last of each."""
         await self.send(count, *range(partitions))
         self._sent = self._sent + count
 
@@ -123,7 +126,7 @@ class Play:
         )
 
     async def until_started(self, times: int) -> None:
-        """Returns once its tasks were started so often in all, and each has been given partitions since."""
+        """Returns once its tasks have been started so often in total, and each has received partitions since."""
 
         def given() -> bool:
             lines = [self.lines(task) for task in range(self.tasks)]
@@ -146,7 +149,7 @@ class Play:
         await eventually(stopped, seconds=SEEN_SECONDS, what=f"{self.name} is stopped")
 
     async def until_state(self, *states: str) -> None:
-        """Returns once its tasks are in these."""
+        """Returns once its tasks are in these states."""
 
         async def reached() -> bool:
             status = (await self.ask("GET", f"/connectors/{self.name}/status", None)).json()
@@ -155,7 +158,7 @@ class Play:
         await eventually(reached, seconds=SEEN_SECONDS, what=f"{self.name}: {states}")
 
     async def until_group(self, offset: int, partition: int = 0) -> None:
-        """Returns once its group shows this."""
+        """Returns once its group shows this offset."""
         await eventually(lambda: self.group(partition) == offset, seconds=SEEN_SECONDS, what=f"{self.name} at {offset}")
 
     def group(self, partition: int = 0) -> int:
@@ -167,7 +170,7 @@ class Play:
             consumer.close()
 
     async def delete(self, stops: int = 1) -> None:
-        """Deletes it, and returns when so many tasks were stopped."""
+        """Deletes the connector, and returns once so many tasks were stopped."""
         answer = await self.ask("DELETE", f"/connectors/{self.name}", None)
         assert answer.is_success, answer.text
         for _ in range(stops):
@@ -175,11 +178,14 @@ class Play:
 
 
 def told(lines: Sequence[str], *, waits: bool) -> list[str]:
-    """The calls that count. How often a task is called while nothing happens does not; unless it `waits` for just
-    that, puts of nothing do not at all, nor that it is to say how far it is where that is news to nobody."""
+    """The calls that are compared.
+
+    How often an idle task is called is left out. Without `waits`, empty puts and preCommit calls that report no
+    progress are left out too.
+    """
     calls: list[str] = []
     for line in lines:
-        if line.startswith(("  ", "flush")):  # within the call before
+        if line.startswith(("  ", "flush")):  # part of the call before
             calls[-1] += f" | {line.strip()}"
         else:
             calls.append(line)
@@ -191,14 +197,17 @@ def told(lines: Sequence[str], *, waits: bool) -> list[str]:
 
 
 def without_moves(calls: Sequence[str]) -> list[str]:
-    """Calls without what depends on who joined the group first, and which partition was fetched first: of several
-    rebalances in a row the first close and the last open count, of puts in a row what was put, and its last commit."""
+    """Removes differences that depend on which member joined or which partition was fetched first.
+
+    Of several rebalances in a row the first close and the last open are kept; of puts in a row their records and the
+    last commit.
+    """
     actual_without_moves: list[str] = []
     for call in calls:
         kind, last = _kind(call), _kind(actual_without_moves[-1]) if actual_without_moves else ""
         if kind == "preCommit" and last == "open":
             continue
-        if kind == "close" and last == "open":  # nothing was put between
+        if kind == "close" and last == "open":  # no put between them
             actual_without_moves.pop()
             if _kind(actual_without_moves[-1]) in ("start", "close"):
                 continue
@@ -215,7 +224,7 @@ def without_moves(calls: Sequence[str]) -> list[str]:
 
 
 def _joined(ranges: Sequence[str]) -> str:
-    """Ranges of offsets, sorted; one where one begins behind another's end."""
+    """Ranges of offsets, sorted; adjacent ranges are merged."""
     results: list[str] = []
     for single_range in sorted(ranges, key=lambda value: [int(number) for number in re.findall(r"\d+", value)]):
         place, begin, end = re.split("[@-]", single_range)
@@ -228,7 +237,7 @@ def _joined(ranges: Sequence[str]) -> str:
 
 
 def exchanged(calls: Sequence[str]) -> list[str]:
-    """The calls of two tasks, with two of four partitions each, as if one were the other."""
+    """The calls of two tasks with two partitions of four each, renumbered as if one task were the other."""
     results = []
     for call in calls:
         other = re.sub(r"^[01]|(?<=NAME-)[01]", lambda value: str(1 - int(value[0])), call)
@@ -256,7 +265,7 @@ def _without_idle(calls: Sequence[str]) -> list[str]:
 
 
 def _folded(calls: Sequence[str]) -> list[str]:
-    """Without what repeats the call before, or the two before."""
+    """Removes calls that repeat the call before, or the two before."""
     results: list[str] = []
     for call in calls:
         results.append(call)

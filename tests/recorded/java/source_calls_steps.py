@@ -1,5 +1,4 @@
-"""What the tasks of acme.CallSourceConnector are made to poll, and what is done with them meanwhile; and which of their
-notes are compared."""
+"""Scripts for the tasks of acme.CallSourceConnector, the actions on them meanwhile, and the notes that are compared."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ Act = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One connector: the script of its tasks, what else is in its configuration, and what is done once its tasks come
-    to `waitN`."""
+    """One connector: the script of its tasks, further configuration, and the actions once its tasks reach `waitN`."""
 
     script: str
     config: Mapping[str, str] = field(default_factory=dict)
@@ -110,8 +108,10 @@ async def play(
     group: str = "",
     acts: Mapping[str, Act] | None = None,
 ) -> dict[str, list[str]]:
-    """What the tasks of these cases note, all at the same time on one worker of a group; `name` is before their
-    connectors' names, `acts` are done to the group."""
+    """Plays these cases at the same time on one worker of a group, and returns the notes of their tasks.
+
+    Connectors are called `name` with a number; `acts` are the actions on the group.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     more = {"bootstrap": bootstrap} if exactly_once else {}
     names = [f"{name}-{n}" for n in range(len(cases))]
@@ -137,17 +137,17 @@ class _Played:
 
     @property
     def name(self) -> str:
-        """Of the connector and its topic."""
+        """The state of the connector, and its topic."""
         return self.calls.name
 
     @property
     def files(self) -> tuple[Path, Path]:
-        """What its tasks write."""
+        """The folder that its tasks write."""
         return self.calls, self.calls.with_name(f"{self.name}-1")
 
     @property
     def config(self) -> dict[str, str]:
-        """What it is configured with at first."""
+        """The connector's first configuration."""
         return {
             "name": self.name,
             "connector.class": CONNECTOR,
@@ -160,7 +160,7 @@ class _Played:
         }
 
     async def notes(self) -> list[str]:
-        """What its tasks note; in front of those of the second one is `1:`."""
+        """The notes of its tasks; those of the second task begin with `1:`."""
         await self._order("PUT", "config", self.config)
         if self.case.acts:
             tasks = int(self.config["tasks.max"])
@@ -234,7 +234,7 @@ class _Played:
         await eventually(lambda: self._count(word) >= times, seconds=SECONDS, what=what)
 
     async def _failed(self) -> None:
-        """Returns once its task has failed, or goes on by itself behind a failure."""
+        """Returns once its task has failed, or has continued after a failure."""
 
         async def ended() -> bool:
             return self._count("idle") > 0 or await self._is("FAILED")
@@ -250,7 +250,7 @@ class _Played:
         return answer.status_code == 200 and [task["state"] for task in answer.json()["tasks"]] == [state]
 
     async def _settled(self) -> None:
-        """Returns once nothing more was noted for some flushes."""
+        """Returns once several flushes have added no note."""
         seen, quiet = b"", 0
 
         async def still() -> bool:
@@ -274,7 +274,7 @@ CHANGES: Mapping[str, tuple[str, str, Mapping[str, str]]] = {
 
 
 def in_short(lines: Sequence[str]) -> list[str]:
-    """The same lines; commitRecord of one record after the other that differ in the next number alone are one."""
+    """Folds consecutive commitRecord lines that differ only in the next number into one."""
     results: list[str] = []
     last: tuple[str, int, int, str] | None = None
     for line in lines:
@@ -293,11 +293,14 @@ def in_short(lines: Sequence[str]) -> list[str]:
 
 
 def compared(lines: Sequence[str], *, exactly_once: bool, fails: bool = False, either: bool = False) -> list[str]:
-    """Of one connector's notes what two workers must have in common. In transactions a task has one thread: all, in its
-    order. Without them it has several: what each thread called, in its order. Of the commits in other threads that
-    there were some where it did not fail, for they come with time; where it did, not that it was polled once more.
+    """The notes of one connector that two workers must have in common.
 
-    Of two tasks `either` may have been the first: which of them a group moves is its own to choose."""
+    With transactions a task has one thread: all notes, in order. Without them it has several: the calls of each thread,
+    in order. Commits in other threads come with time, so only their presence is compared, for a task that did not fail;
+    for a task that failed, a last poll is left out.
+
+    With `either`, the group chooses which of two tasks moves, so either may have been the first.
+    """
     first = [line for line in lines if not line.startswith("1: ")]
     second = [line.removeprefix("1: ") for line in lines if line.startswith("1: ")]
     parts = [part for part in (first, second) if part]

@@ -1,4 +1,4 @@
-"""What workers ask of each other, levels of logging, and what a worker may have switched off."""
+"""Requests of workers to each other, log levels, and endpoints that a worker may have disabled."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from support.worker.rest import Step
 
 
 def inside() -> Iterator[Step]:
-    """What workers ask of each other, from one who is none."""
+    """Requests of workers to each other, sent by a client that is not a worker."""
     good, algorithm = "X-Connect-Authorization", "X-Connect-Request-Signature-Algorithm"
     for rest, method in (("tasks", "POST"), ("fence", "PUT")):
         path, body = f"/connectors/src/{rest}", "[]" if rest == "tasks" else ""
@@ -33,7 +33,7 @@ def inside() -> Iterator[Step]:
 
 
 def loggers() -> Iterator[Step]:
-    """Levels of logging."""
+    """Requests about log levels."""
     x = "/admin/loggers/com.acme.app"
     yield step("logger root", "GET", "/admin/loggers/root")
     yield step("logger unknown", "GET", x)
@@ -71,7 +71,7 @@ def loggers() -> Iterator[Step]:
 
 
 def without_reset() -> Iterator[Step]:
-    """A worker whose tracked topics cannot be reset, and that has no exactly-once support."""
+    """Requests to a worker whose tracked topics cannot be reset, and that has no exactly-once support."""
     yield step("reset off: topics", "GET", "/connectors/nope/topics")
     yield step("reset off: reset", "PUT", "/connectors/nope/topics/reset")
     yield step("not exactly once: fence", "PUT", "/connectors/nope/fence", "")

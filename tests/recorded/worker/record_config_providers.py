@@ -1,4 +1,4 @@
-"""Records what a real Apache Kafka Connect worker does with config providers.
+"""Records how a real Apache Kafka Connect worker uses config providers.
 
 Run it by itself: `python -m recorded.worker.record_config_providers`. Writes config_providers.json beside it. Needs
 Java and the Maven artifacts of support.servers.connect_worker.
@@ -35,7 +35,7 @@ VALIDATE_KEYS = (
 
 
 def worker_properties(folder: Path) -> dict[str, str]:
-    """What a worker needs besides the usual; `folder` is to be as `fill` left it."""
+    """Worker properties in addition to the usual ones; `fill` must have written `folder`."""
     return {
         "config.providers": "file, dir,env,nowhere",
         "config.providers.file.class": f"{PROVIDER}.FileConfigProvider",
@@ -49,7 +49,7 @@ def worker_properties(folder: Path) -> dict[str, str]:
 
 
 def fill(folder: Path) -> None:
-    """The files that providers read."""
+    """Writes the files that providers read."""
     secrets = folder / "secrets"
     secrets.mkdir(parents=True)
     (secrets / "p.properties").write_text(
@@ -127,7 +127,7 @@ def requests(folder: Path) -> list[tuple[str, str, str, Any]]:
 
 
 def trimmed(answer: Any) -> Any:
-    """Of an answer of `validate` what says something here."""
+    """Keeps the values of a `validate` answer that concern config providers."""
     if isinstance(answer, dict) and "configs" in answer:
         values = {
             config["value"]["name"]: config["value"]
@@ -186,14 +186,14 @@ async def has_task(worker: ConnectProcess) -> bool:
 
 
 async def topic(worker: ConnectProcess) -> list[list[str | None]]:
-    """What stands in the config topic about connectors and tasks."""
+    """The records of connectors and tasks in the config topic."""
     rows = await read_topic({"bootstrap.servers": worker.bootstrap}, "recorded-configs", client_id="record", seconds=30)
     stored_rows = [row for row in rows if row.key.startswith((b"connector-good", b"task-good", b"connector-lost"))]
     return [[row.key.decode(), None if row.value is None else row.value.decode()] for row in stored_rows]
 
 
 async def without_file(worker: ConnectProcess, folder: Path) -> list[Any]:
-    """A task that is restarted once its file is gone."""
+    """Restarts a task whose file was removed."""
     (folder / "secrets" / "p.properties").unlink()
     answer = await worker.ask("POST", "/connectors/good/restart?includeTasks=true")
     actual_without_file: list[Any] = [answer.status_code]

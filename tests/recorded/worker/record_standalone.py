@@ -1,7 +1,8 @@
-"""Records what Connect's standalone worker answers and keeps: writes standalone.json and java_map.json beside this.
+"""Records the answers and files of Connect's standalone worker in standalone.json and java_map.json beside this module.
 
-Run it by hand: `python -m recorded.worker.record_standalone`. It starts a broker and real standalone workers: one that
-answers `standalone_steps`, one whose file of offsets is recorded, and one that reads a file of ours, which must agree.
+Run it by hand: `python -m recorded.worker.record_standalone`. It starts a broker and real standalone workers: one
+answers `standalone_steps`, the second writes the recorded file of offsets, the third reads such a file of ours, and its
+offsets must agree.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ async def main() -> None:
 
 
 def connector(folder: Path) -> tuple[Path, Path]:
-    """A source of a small file: the connector's file, and the one that it reads."""
+    """Writes a connector's file and its input, and returns both paths."""
     source = folder / "input"
     source.write_text("first\nsecond\n")
     file = folder / "src.properties"
@@ -52,7 +53,7 @@ def connector(folder: Path) -> tuple[Path, Path]:
 
 
 async def record_answers(folder: Path, servers: str) -> None:
-    """All steps."""
+    """Records the answers to all steps."""
     file, source = connector(folder)
     worker = ConnectProcess(folder / "answers", servers, "alone", QUICK, standalone=(file,))
     await worker.start()
@@ -73,7 +74,7 @@ async def record_answers(folder: Path, servers: str) -> None:
 
 
 async def offsets(worker: ConnectProcess) -> list[Any]:
-    """The offsets of the source."""
+    """Returns the source's offsets."""
     return list((await worker.ask("GET", "/connectors/src/offsets")).json().get("offsets", ()))
 
 
@@ -83,7 +84,7 @@ async def state_is(worker: ConnectProcess, path: str, state: str) -> bool:
 
 
 async def record_files(folder: Path, servers: str) -> None:
-    """Files that Java writes, small and large, and what Java reads in one of ours."""
+    """Records small and large files that Java writes, and the offsets that Java reads from a file of ours."""
     file, _ = connector(folder)
     worker = ConnectProcess(folder / "files", servers, "alone", QUICK, standalone=(file,))
     await worker.start()

@@ -1,6 +1,6 @@
-"""What a standalone worker is asked, so that the answers of Apache Kafka Connect's and of ours can be compared.
+"""Requests to a standalone worker, by which the answers of Apache Kafka Connect and of keelman are compared.
 
-One connector runs from the start, made of a file: source `src`, of the file that `{input}` stands for.
+One connector runs from the start, created from a file: source `src`, which reads the file `{input}`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 NEW = {"name": "new", "config": {"connector.class": SOURCE, "file": "{input}.new", "topic": "alone"}}
 PARTITION = {"filename": "{input}"}
 
-# Method, path, body; a path that begins with "until " is asked again until the answer is as the body says.
+# Method, path, body. After "until " the request is repeated until the answer matches the body.
 STEPS: tuple[Step, ...] = (
     ("GET", "/connectors", None),
     ("GET", "/connectors/src", None),

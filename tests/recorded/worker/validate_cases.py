@@ -1,4 +1,4 @@
-"""What is asked of Kafka Connect, and of our workers, about plugins and configurations: workers, requests, names."""
+"""Requests about plugins and configurations, sent to Kafka Connect and to our workers: workers, requests, names."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 POLICY = "connector.client.config.override.policy"
-# Beside what a worker must have: string converters, its topics, its group.
+# In addition to a worker's required keys: string converters, its topics, its group.
 WORKERS: dict[str, dict[str, str]] = {
     "enabled": {"exactly.once.source.support": "enabled", POLICY: "All"},
     "preparing": {"exactly.once.source.support": "preparing", POLICY: "None", "topic.creation.enable": "false"},
@@ -50,7 +50,7 @@ Change = dict[str, str | None]
 
 
 class Case(NamedTuple):
-    """One request: which worker is asked, how, and with which body."""
+    """One request: the worker that gets it, the method, the path and the body."""
 
     name: str
     worker: str
@@ -59,7 +59,7 @@ class Case(NamedTuple):
     body: Any = None
 
 
-# Base, worker, and what is otherwise than in the base; None takes a key away.
+# Base, worker, and the changes to the base; None removes a key.
 CHANGES: list[tuple[str, str, Change]] = [
     *((base, "enabled", {}) for base in BASES),
     ("source", "preparing", {}),
@@ -145,7 +145,7 @@ CHANGES: list[tuple[str, str, Change]] = [
     ("source", "enabled", {"topic.creation.default.replication.factor": "1"}),
     ("source", "enabled", {"topic.creation.groups": "a,a", **GROUPED}),
     ("source", "enabled", {"topic.creation.groups": "default", **GROUPED}),
-    # What sinks read, and where what they cannot read goes.
+    # The topics that sinks read, and the topics for records that they cannot read.
     *(
         ("sink", "enabled", change)
         for change in (
@@ -251,7 +251,7 @@ CHANGES: list[tuple[str, str, Change]] = [
         "preparing",
         {"errors.deadletterqueue.topic.name": "d", "producer.override.acks": "1", "admin.override.retries": "1"},
     ),
-    # Much at once: the order of errors.
+    # Many faults in one configuration: the order of errors.
     (
         "source",
         "enabled",
@@ -282,7 +282,7 @@ CHANGES: list[tuple[str, str, Change]] = [
         },
     ),
 ]
-# Created with these a connector would be refused.
+# A connector that is created with any of these is refused.
 REFUSED: list[tuple[str, str, Change]] = [
     ("source", "enabled", {"topic": None}),
     ("source", "enabled", {"tasks.max": "0", "batch.size": "x", "transforms": "x", "errors.tolerance": "some"}),
@@ -336,13 +336,13 @@ VERSIONS = ("latest", "4.3.0", "[4.0,)", "9.9", "[oops", "")
 
 
 def changed(base: str, change: Change) -> dict[str, str | None]:
-    """A base's configuration with a change; a lone NUL stands for null."""
+    """Returns a base's configuration with a change; a single NUL means null."""
     merged = {k: v for k, v in {**BASES[base], **change}.items() if v is not None}
     return {k: None if v == "\0" else v for k, v in merged.items()}
 
 
 def cases() -> Iterator[Case]:
-    """All requests, each under a name of its own."""
+    """All requests, each with a unique name."""
     for base, worker, change in CHANGES:
         body = changed(base, change)
         shown = ", ".join(f"{k}={v!r}" for k, v in change.items())

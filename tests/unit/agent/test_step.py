@@ -50,13 +50,13 @@ OVER = WorkloadStep(Action.KILL, cause=KillCause.MEMORY)
         (RUN, ObservedState(alive=True, plan=("another", 2)), WorkloadStep(Action.STOP)),
         (RUN, ObservedState(alive=True, plan=OLD, kill_at=NOW + 1), WorkloadStep(Action.WAIT, NOW + 1)),
         (RUN, ObservedState(alive=True, plan=OLD, kill_at=NOW), GRACE),
-        # Once asked to end it ends, even when it is wanted again meanwhile.
+        # A process that is stopping stops, even if it is wanted again meanwhile.
         (RUN, ObservedState(alive=True, plan=PLAN, kill_at=NOW + 1), WorkloadStep(Action.WAIT, NOW + 1)),
         (RUN, ObservedState(swept=False), WorkloadStep(Action.SWEEP)),
         (RUN, ObservedState(swept=False, prepared=PLAN), WorkloadStep(Action.SWEEP)),
         (RUN, ObservedState(start_at=NOW + 4), WorkloadStep(Action.WAIT, NOW + 4)),
         (RUN, ObservedState(start_at=NOW), WorkloadStep(Action.PREPARE)),
-        # Plugins come first, and the former process runs on meanwhile.
+        # Plugins come first, and the former process keeps running meanwhile.
         (RUN, ObservedState(lacks_plugins=True), WorkloadStep(Action.FETCH)),
         (RUN, ObservedState(lacks_plugins=True, fetching=True), WorkloadStep(Action.NOTHING)),
         (RUN, ObservedState(lacks_plugins=True, start_at=NOW + 4), WorkloadStep(Action.WAIT, NOW + 4)),
@@ -75,7 +75,7 @@ OVER = WorkloadStep(Action.KILL, cause=KillCause.MEMORY)
         ),
         (STOP, ObservedState(lacks_plugins=True), WorkloadStep(Action.NOTHING)),
         (STOP, ObservedState(alive=True, plan=OLD, lacks_plugins=True, fetching=True), WorkloadStep(Action.STOP)),
-        # One that does not answer is given up in time, unless it is to end anyway or nobody has said.
+        # A process that fails its health check is killed in time, unless it is stopping or no time limit is set.
         (RUN, ObservedState(alive=True, plan=PLAN, give_up_at=NOW + 1), WorkloadStep(Action.WAIT, NOW + 1)),
         (
             RUN,
@@ -102,7 +102,7 @@ OVER = WorkloadStep(Action.KILL, cause=KillCause.MEMORY)
         (LEAVE, LIVING_OLD, WorkloadStep(Action.NOTHING)),
         (LEAVE, ABSENT, WorkloadStep(Action.NOTHING)),
         (LEAVE, ObservedState(swept=False), WorkloadStep(Action.SWEEP)),
-        # By force: at once, also when it was asked to end already; but not in a tight loop.
+        # Forced: at once, even if the process is already stopping; but not in a tight loop.
         (FORCED_STOP, LIVING, FORCED),
         (FORCED_REMOVE, LIVING_OLD, FORCED),
         (FORCED_STOP, ObservedState(alive=True, plan=PLAN, kill_at=NOW + 9), FORCED),
@@ -115,7 +115,7 @@ OVER = WorkloadStep(Action.KILL, cause=KillCause.MEMORY)
         (FORCED_RUN, LIVING, WorkloadStep(Action.NOTHING)),
         (FORCED_RUN, LIVING_OLD, WorkloadStep(Action.STOP)),
         (FORCED_STOP, ABSENT, WorkloadStep(Action.NOTHING)),
-        # Over its memory: whatever is wanted, once.
+        # Over its memory limit: whatever the goal, once.
         (RUN, ObservedState(alive=True, plan=PLAN, over_memory=True), OVER),
         (STOP, ObservedState(alive=True, plan=PLAN, over_memory=True, kill_at=NOW + 9), OVER),
         (LEAVE, ObservedState(alive=True, plan=PLAN, over_memory=True), OVER),

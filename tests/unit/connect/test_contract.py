@@ -1,4 +1,4 @@
-"""What a connector's methods may answer: everything that is documented, and what is said of all else."""
+"""The values that a connector's methods may return: documented values are accepted, others are refused by name."""
 
 import gc
 import sys
@@ -39,7 +39,7 @@ NOTHING_RETURNED = {
 
 
 class Odd:
-    """Answers what it is made with."""
+    """A connector whose methods return this value."""
 
     def __init__(self, answer: object) -> None:
         self.answer = answer
@@ -95,7 +95,7 @@ def test_what_is_documented_is_legal(answer: ReturnCheck, value: object) -> None
 
 @pytest.fixture(scope="module")
 def kept_aside() -> Iterator[None]:
-    """Whatever is in memory before is left out of collections, which are quick then."""
+    """Freezes present objects, so that garbage collections are quick."""
     gc.freeze()
     yield
     gc.unfreeze()
@@ -107,7 +107,7 @@ def kept_aside() -> Iterator[None]:
 def test_nothing_that_is_yet_to_run_is_an_answer(answer: ReturnCheck, value: Callable[[], Any]) -> None:
     with pytest.raises(WrongAnswer, match=rf"^what Odd.{answer.method} returned is of type (coroutine,|generator;)"):
         answer.of(Odd(value()).read)
-    gc.collect()  # one that is not closed warns, which fails the test
+    gc.collect()  # a coroutine that is not closed warns, which fails the test
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What of a mirror's fetched batches is passed on whole, what is taken apart, and where its partitions then stand."""
+"""Which of a mirror's fetched batches go through whole, which are unpacked, and the positions of its partitions."""
 
 import struct
 
@@ -33,7 +33,7 @@ def fetched(
 
 
 class Reached:
-    """A backlog and what it said of its partitions."""
+    """A backlog and the positions that it reported."""
 
     def __init__(self, codec: int | None = None) -> None:
         self.told: list[tuple[TopicPartition, int, int]] = []
@@ -128,7 +128,7 @@ def test_a_limit_cuts_a_batch_only_when_it_alone_is_more() -> None:
 
 def test_offsets_that_were_left_out_are_noticed_between_portions_too() -> None:
     reached = Reached()
-    reached.backlog.add(fetched(T0, batch(0, 2), behind=3))  # a marker behind it
+    reached.backlog.add(fetched(T0, batch(0, 2), behind=3))  # a marker after it
     reached.backlog.add(fetched(U0, batch(0, 1), behind=1))
     reached.backlog.add(fetched(T0, batch(3, 2), position=3, behind=5))
     reached.backlog.add(fetched(U0, batch(1, 1), position=1, behind=2))
@@ -145,7 +145,7 @@ def test_an_end_without_records_is_told_and_nothing_is_taken() -> None:
     reached.backlog.add(fetched(T0, position=5, behind=9))
     assert reached.taken() == []
     assert reached.told == [(T0, 9, 9)]
-    # Nothing is left of this batch behind the position; what is of the next topic comes without another call.
+    # No record of this batch is after the position; a record of the next topic needs no further call.
     reached.backlog.add(fetched(T0, batch(9, 4, gone=(11, 12)), position=11, behind=13))
     reached.backlog.add(fetched(U0, batch(0, 1), behind=1))
     assert [shape(portion) for portion in reached.taken()] == [("u", [(0, 1)], [])]

@@ -1,4 +1,4 @@
-"""What a connection makes of messages that are nobody's, and of the ends of streams that it left."""
+"""How a connection handles messages with unknown recipients and late ends of streams that it left."""
 
 import asyncio
 import struct
@@ -16,22 +16,22 @@ from keelman.couchbase.vbucket import Event, Vbucket
 
 
 class Wire(asyncio.Transport):
-    """To a server that gives nothing by itself."""
+    """A transport to a server that sends nothing by itself."""
 
     def __init__(self) -> None:
         super().__init__()
         self.written: list[bytes] = []
 
     def write(self, data: object) -> None:
-        """It goes nowhere."""
+        """Drops the data."""
         self.written.append(cast("bytes", data))
 
     def abort(self) -> None:
-        """Nothing is open."""
+        """Has nothing to close."""
 
 
 class Heard:
-    """What a connection tells."""
+    """Records a connection's events."""
 
     def __init__(self) -> None:
         self.seqnos: list[int] = []
@@ -42,7 +42,7 @@ class Heard:
         self.seqnos += [event.seqno for event in events]
 
     def map_pushed(self, connection: Connection, value: bytes) -> None:
-        """None comes."""
+        """Ignores the map; none is sent."""
 
     def stream_ended(self, connection: Connection, vbucket: int, reason: int) -> None:
         self.ended.append((vbucket, reason))
@@ -52,7 +52,7 @@ class Heard:
 
 
 async def open_stream() -> tuple[Heard, Connection, Vbucket]:
-    """Of a vbucket whose stream was asked for collection 8."""
+    """A stream of a vbucket, opened for collection 8."""
     heard, vbucket = Heard(), Vbucket(1, asked=frozenset((8,)))
     connection = Connection(NodeAddress("one", 11210), heard, 120.0)
     collections = {8: Collection("s", "c"), 9: Collection("s", "d")}

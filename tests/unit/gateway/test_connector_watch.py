@@ -1,4 +1,4 @@
-"""What a watch says of connectors whose workers are asked, since nothing is reported of them."""
+"""A watch's events about connectors without reports, which the gateway reads from their workers."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -64,7 +64,7 @@ def test_who_does_not_answer_is_told_of_once_for_a_reason() -> None:
 
 
 class World:
-    """A state service and workers. `known` is what a client of the watch knows."""
+    """A state service and workers. `known` is the view of a client of the watch."""
 
     def __init__(self) -> None:
         self.reports: asyncio.Queue[WatchConnectorReportsResponse] = asyncio.Queue()
@@ -73,7 +73,7 @@ class World:
         self.watch = self.begun()
 
     def begun(self) -> AsyncGenerator[ConnectorChanges, None]:
-        """A stream of another gateway."""
+        """Opens a stream at another gateway."""
         request = WatchConnectorsRequest(from_revision=self.known.begin())
         return ConnectorWatch(cast(State, self), cast(RestConnectors, self)).changes(request)
 
@@ -92,7 +92,7 @@ class World:
         self.reports.put_nowait(WatchConnectorReportsResponse(changes=changes))
 
     async def fold(self) -> tuple[list[str], dict[str, str]]:
-        """The connectors that are known, and which clusters are not reached, after the next message."""
+        """The known connectors and the unreachable clusters after the next message."""
         async with asyncio.timeout(30):
             self.known.fold(await anext(self.watch))
         return [name for _, name in self.known.connectors], self.known.unreachable

@@ -1,4 +1,4 @@
-"""The clients' own connections: which class they are of, and what is known when none can be had."""
+"""The clients' own connections: their class, and the error when none can be opened."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from support.eventually import eventually
 
 @contextlib.asynccontextmanager
 async def hanging_up() -> AsyncIterator[int]:
-    """The port of a server that takes each connection and closes it at the first question."""
+    """The port of a server that accepts each connection and closes it at the first request."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read(4)
@@ -56,7 +56,7 @@ def closed_port() -> int:
 
 @contextlib.contextmanager
 def silent() -> Iterator[int]:
-    """The port of a server whose queue is full: as from a host that is gone there comes nothing from it."""
+    """The port of a server whose queue is full: as with a lost host, no packet comes from it."""
     with socket.socket() as server, contextlib.ExitStack() as waiting:
         server.bind(("127.0.0.1", 0))
         server.listen(0)
@@ -172,7 +172,7 @@ async def test_a_refused_token_is_a_failed_login() -> None:
 
 
 async def test_who_gives_up_in_the_middle_of_a_tls_connection_leaves_no_socket_behind(tmp_path: Path) -> None:
-    """One that was left with its number free met the next connection that got the number."""
+    """A connection that kept a freed descriptor once met the next connection with the same number."""
     authority, file = Authority(), tmp_path / "server.pem"
     issued = authority.issue("server")
     file.write_text(issued.key_pem + issued.chain_pem)
@@ -208,7 +208,7 @@ async def test_who_gives_up_in_the_middle_of_a_tls_connection_leaves_no_socket_b
 
 
 async def test_who_is_cancelled_while_it_closes_a_client_is_cancelled() -> None:
-    """The library takes the cancellation for that of the task which it ends itself, and goes on."""
+    """The library takes the cancellation for that of the task which it ends itself, and continues."""
     client = BrokerClient(bootstrap_servers=f"127.0.0.1:{closed_port()}")
     ending = asyncio.Event()
 
@@ -217,7 +217,7 @@ async def test_who_is_cancelled_while_it_closes_a_client_is_cancelled() -> None:
             await asyncio.Event().wait()
         finally:
             ending.set()
-            await asyncio.sleep(0.05)  # as one that closes a connection
+            await asyncio.sleep(0.05)  # as a task that closes a connection does
 
     client._sync_task = asyncio.create_task(slow_to_end())
     await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""What is in deploy/ fits what it deploys: flags, metrics and files that there are."""
+"""The files in deploy/ fit the software: their flags, metrics and files exist."""
 
 import argparse
 import json
@@ -27,17 +27,17 @@ CHART = DEPLOY / "helm" / "keelman"
 HELM = Path(sys.executable).with_name("helm")
 KUBERNETES = "1.31"
 LATER = "10.1.2.3"
-"""What a field of the pod, or of a secret, is when there is one."""
+"""The value of each variable that refers to a field of the pod or to a secret."""
 NAME = re.compile(r"\bkeelman_[a-z_]+")
 
 
 def known_metrics() -> set[str]:
-    """Those of the documentation, which has all that there are (a test of its own)."""
+    """The metrics of the documentation, which has all metrics that exist (checked by a test of its own)."""
     return set(re.findall(r"^\| `(keelman_[a-z_]+)` \|", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE))
 
 
 def expressions() -> list[tuple[str, str]]:
-    """Where it is, and what Prometheus is asked."""
+    """The place and the PromQL expression of each alert and panel."""
     rules = [rule for group in yaml.safe_load(ALERTS.read_text())["groups"] for rule in group["rules"]]
     actual_expressions = [(rule["alert"], rule["expr"]) for rule in rules]
     for file in BOARDS:
@@ -182,7 +182,7 @@ def test_the_chart_refuses_what_is_not_legal(setting, said) -> None:
 
 
 def test_nothing_is_started_again_for_what_another_process_lacks() -> None:
-    """Health says what a process can do, which a start mends seldom: liveness looks whether it lives, and no more."""
+    """Liveness only checks that the process lives: health depends on other processes, which a restart seldom mends."""
     for file in sorted((CHART / "templates").glob("*.yaml")):
         lines = file.read_text().splitlines()
         looked_at = [lines[n + 1].strip() for n, line in enumerate(lines) if "livenessProbe:" in line]

@@ -1,5 +1,6 @@
-"""The house stays readable: modules, functions and folders of a size that is understood at once, tests where their
-subject is."""
+"""The source stays readable: modules, functions and folders have a size that is understood at once, and tests lie where
+their subject is.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from support.places import ROOT
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 70
 MAX_FILES = 22
-"""In one folder; about 20 is what a reader takes in at once. Migrations are read one by one."""
+"""In one folder; a reader takes in about 20 at once. Migrations are read one by one."""
 PACKAGES = (ROOT / "libs" / "keelman", ROOT / "services" / "keelman")
 WITHOUT_SOURCE = {"repository", "support"}
 LAYERS = (
@@ -27,7 +28,7 @@ LAYERS = (
     {"gateway", "state", "agent", "worker", "spark", "broker", "kafka_connect"},
     {"cli"},
 )
-"""From the bottom, as import-linter's contract has them."""
+"""From the bottom, as in import-linter's contract."""
 IMPURE = {
     "asyncio",
     "time",
@@ -44,7 +45,7 @@ IMPURE = {
 
 
 def modules() -> Iterator[Path]:
-    """Ours, without what is generated."""
+    """Our modules, without generated ones."""
     for package in PACKAGES:
         for file in sorted(package.rglob("*.py")):
             if package / "api" not in file.parents:
@@ -53,7 +54,7 @@ def modules() -> Iterator[Path]:
 
 @functools.cache
 def parsed(file: Path) -> ast.Module:
-    """A module, read once for all tests."""
+    """A module, parsed once for all tests."""
     return ast.parse(file.read_text())
 
 
@@ -104,7 +105,7 @@ def test_what_calls_itself_pure_imports_no_clock_chance_or_network() -> None:
 
 
 def test_no_module_names_one_of_a_higher_layer_in_a_string() -> None:
-    """What is imported by its name goes round the contract of the layers: whoever stands above passes it in."""
+    """An import by name evades the contract of the layers: the higher layer must pass the object in."""
     height = {package: level for level, packages in enumerate(LAYERS) for package in packages}
     answer = {}
     for file in modules():

@@ -1,4 +1,4 @@
-"""Forwarding: what passes through is what the other end gave, and what cannot pass is said here."""
+"""Forwarding passes answers through as the far end sent them, and reports its own errors for calls that cannot pass."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ PEER = "the far service at far.sock"
 
 
 class Far(NodeServiceServicer, CopyRunServiceServicer, PluginServiceServicer):
-    """The other end: remembers what reached it, answers as told."""
+    """The far end: records the requests that reach it, and answers as set."""
 
     def __init__(self) -> None:
         self.requests: list[Any] = []
@@ -68,7 +68,7 @@ class Far(NodeServiceServicer, CopyRunServiceServicer, PluginServiceServicer):
                 self.begun.append(request.header.name)
                 if request.header.name == "full":
                     raise Conflict("no room")
-            if "cut" in self.begun:  # gRPC ends a cancelled stream like a complete one, then cancels who works on it
+            if "cut" in self.begun:  # gRPC ends a cancelled stream like a complete one, then cancels its handler
                 await asyncio.Event().wait()
             how = "whole"
         finally:
@@ -140,7 +140,7 @@ async def test_requests_answers_and_metadata_pass(tmp_path: Path) -> None:
     assert answer.node == Node(name="n1", uid="u1")
     assert far.requests == [nodes.GetNodeRequest(name="n1")]
     passed = {k: v for k, v in far.metadata.items() if k in dict(metadata)}
-    assert passed == {k: v for k, v in metadata if k != "authorization"}  # that is for whoever passes on
+    assert passed == {k: v for k, v in metadata if k != "authorization"}  # that is for the forwarder
     assert far.seconds_left is not None
     assert 0 < far.seconds_left < 25
 
@@ -163,7 +163,7 @@ async def test_errors_pass_with_all_their_details(tmp_path: Path) -> None:
         info = error_details_pb2.ErrorInfo()
         assert status.details[0].Unpack(info)
         assert (info.reason, info.domain, dict(info.metadata)) == ("TOKEN_OLD", "keelman", {"token": "t"})
-        # A code and a detail that none of our classes stands for.
+        # A code and a detail that no class of ours represents.
         with pytest.raises(grpc.aio.AioRpcError) as caught:
             await NodeServiceStub(near).DeleteNode(nodes.DeleteNodeRequest(name="n"), timeout=30)
         assert caught.value.code() is grpc.StatusCode.UNIMPLEMENTED
@@ -175,7 +175,7 @@ async def test_errors_pass_with_all_their_details(tmp_path: Path) -> None:
 async def test_a_stream_passes_as_it_comes_with_its_error(tmp_path: Path) -> None:
     async with relay(tmp_path) as (far, near, _):
         call = CopyRunServiceStub(near).WatchCopyRuns(runs.WatchCopyRunsRequest(), timeout=30)
-        assert (await call.read()).snapshot  # while the far end has not gone on
+        assert (await call.read()).snapshot  # while the far end waits
         far.go_on.set()
         assert not (await call.read()).snapshot
         with pytest.raises(grpc.aio.AioRpcError, match="the watch is over"):

@@ -1,4 +1,4 @@
-"""Tasks that end with their block: whose error wins, who is cancelled, and that nothing of it is left behind."""
+"""Tasks that end with their block: whose error wins, who is cancelled, and no task is left behind."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def fail_at_the_end() -> None:
 
 
 async def wait_and_tell(ended: asyncio.Event) -> None:
-    """Its cleaning up takes a moment, in which nobody cancels it again."""
+    """Cleans up for a moment, in which it is not cancelled again."""
     try:
         await asyncio.Event().wait()
     finally:
@@ -44,7 +44,7 @@ async def begun(work: Work) -> asyncio.Task[None]:
 
 
 async def waiting_block(*works: Work) -> None:
-    """A block that goes on for ever."""
+    """A block that runs until it is cancelled."""
     async with Siblings() as tasks:
         for work in works:
             tasks.start(work)
@@ -52,7 +52,7 @@ async def waiting_block(*works: Work) -> None:
 
 
 async def ending_block(*works: Work) -> None:
-    """One that ends once its tasks run."""
+    """A block that ends once its tasks run."""
     async with Siblings() as tasks:
         for work in works:
             tasks.start(work)
@@ -60,7 +60,7 @@ async def ending_block(*works: Work) -> None:
 
 
 async def failing_block(*works: Work) -> None:
-    """One that fails once its tasks run."""
+    """A block that fails once its tasks run."""
     async with Siblings() as tasks:
         for work in works:
             tasks.start(work)
@@ -155,7 +155,7 @@ async def test_nothing_is_started_while_the_group_ends() -> None:
 
 
 async def cancelled_wait() -> None:
-    """Waits for what a library cancels."""
+    """Waits for a future that a library cancels."""
     waited = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(waited.cancel)
     await waited

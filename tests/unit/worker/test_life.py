@@ -1,4 +1,4 @@
-"""What a task feels of its configuration, who has to be fenced, what stalls, and where a thread stands."""
+"""Configuration changes that affect a task, fencing, stalled tasks, and the present frame of a thread."""
 
 import math
 import subprocess
@@ -170,7 +170,7 @@ def test_a_flood_is_slowed_down() -> None:
     )
     begun = time.monotonic()
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
-    # A second's worth at once, and what a pipe takes; the rest waits.
+    # One second's allowance at once, and as much as a pipe holds; the rest waits.
     assert time.monotonic() - begun > 1.0
     assert done.stdout == b""
     assert done.stderr.startswith(b"xxxx")

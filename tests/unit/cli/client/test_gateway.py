@@ -1,4 +1,4 @@
-"""What the command line's client of the gateway calls, and what it prints beside what it returns."""
+"""The gateway methods that the command line calls, and the notes that it prints to standard error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from keelman.model.errors import Conflict, Unavailable
 
 
 class Link:
-    """A channel that keeps the paths of its methods, and answers each call with one message."""
+    """A channel that records the paths of its methods, and answers each call with one message."""
 
     def __init__(self, answer: Any = None) -> None:
         self.paths = set[str]()
@@ -64,7 +64,7 @@ async def test_notes_on_worker_properties_go_to_standard_error(capsys: pytest.Ca
 
 
 class Changing(Link):
-    """A worker cluster that somebody else changes before each of the first updates; keeps the requests."""
+    """A worker cluster that another user changes before each of the first updates; records the requests."""
 
     def __init__(self, conflicts: int) -> None:
         super().__init__()
@@ -115,7 +115,7 @@ async def test_an_update_ends_when_that_happens_again_and_asks_nothing_where_not
 
 
 class Away(Link):
-    """Answers nothing at first; keeps the requests."""
+    """Leaves the first requests without an answer; records all requests."""
 
     def __init__(self, error: Unavailable) -> None:
         super().__init__()

@@ -1,5 +1,8 @@
-"""What somebody does to the file of a sink, in each state of the sink: each record is there once, and nothing that was
-committed is gone without a warning. docs/connectors.md has this table."""
+"""Changes to a sink's file by others, in each state of the sink: each record is there once, and no committed record
+disappears without a warning.
+
+docs/connectors.md has this table.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ TOTAL = 600
 
 
 def idle(sink: SunkFile) -> None:
-    """Runs; all that was written is committed. So are a paused and a parked one that come back at once."""
+    """Runs, and has committed all records. A paused or parked sink that resumes at once behaves the same."""
     sink.copy(100)
 
 
@@ -50,7 +53,7 @@ def killed(sink: SunkFile) -> None:
 
 
 def killed_later(sink: SunkFile) -> None:
-    """Touched while it runs in the middle of a transaction, and killed then."""
+    """Changed while it runs in the middle of a transaction, then killed."""
     sink.copy(100)
     sink.write(200)
 
@@ -65,9 +68,12 @@ STATES = (idle, writing, stopped, killed, killed_later, killed_at_once)
 ONCE = "once"
 """Each record is once in the file and those beside it."""
 GONE = "gone"
-"""Committed records went with what somebody took away; a warning says so. All others are there once."""
+"""Committed records disappeared with a part of the file that was removed; a warning tells.
+
+All others are there once.
+"""
 TWICE = "twice"
-"""Records that were not committed may come twice, of which a warning tells; none is lost."""
+"""Uncommitted records may be there twice, and a warning tells; none is lost."""
 
 CELLS: dict[Touch, dict[Callable[[SunkFile], None], str]] = {
     touched.leave: {},
@@ -196,7 +202,7 @@ def test_behind_a_torn_line_that_stays_a_new_line_begins(tmp_path: Path) -> None
     sink = SunkFile(tmp_path / "out")
     killed(sink)
     os.truncate(sink.path, sink.path.stat().st_size - 3)
-    sink.group = 150  # as somebody sets it
+    sink.group = 150  # as a user sets it
     sink.copy(160)
     numbers, (torn,) = sink.found()
     assert numbers == sorted([*range(199), *range(150, 160)])
@@ -281,7 +287,9 @@ def test_whatever_happens_each_record_is_there_once(tmp_path: Path, seed: int) -
 
 
 def _torn(sink: SunkFile, dice: random.Random) -> int:
-    """Kills a run in the middle of a write, which leaves whole pages of it; how many lines somebody appends then."""
+    """Kills a run in the middle of a write, of which whole pages remain; returns the number of lines appended
+    afterwards.
+    """
     sink.start()
     begin = sink.path.stat().st_size if sink.path.exists() else 0
     batch = [line(number) for number in range(sink.position, sink.position + 60)]

@@ -1,5 +1,8 @@
-"""What somebody does to the file of a source, in each state of the source: each line is copied once, and what cannot be
-copied is in a warning. docs/connectors.md has this table."""
+"""Changes to a source's file by others, in each state of the source: each line is copied once, and a warning names the
+lines that cannot be copied.
+
+docs/connectors.md has this table.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from support.connectors.touched import Touch, beside
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No time passes: a file need not be quiet, and everything is looked at whenever it can be."""
+    """Sets all intervals to zero: a file need not be quiet, and every check is due at once."""
     monkeypatch.setattr(file_reader, "QUIET_SECONDS", 0.0)
     monkeypatch.setattr(file_reader, "COMPARE_SECONDS", 0.0)
     monkeypatch.setattr(file_reader, "LOOK_SECONDS", 0.0)
@@ -46,7 +49,7 @@ class Source:
 
 
 def running(source: Source) -> None:
-    """Has read all that there was."""
+    """Runs, and has read all lines."""
     source.write(50)
     source.follower.all()
 
@@ -58,13 +61,13 @@ def behind(source: Source) -> None:
 
 
 def killed(source: Source) -> None:
-    """Killed, as if it were stopped, and then more was written."""
+    """Killed, as if it were stopped, with more lines written afterwards."""
     behind(source)
     source.follower.reader.close()
 
 
 def parked(source: Source) -> None:
-    """Parked, or paused or stopped: nothing was written since."""
+    """Parked, paused or stopped, with no line written since."""
     running(source)
     source.follower.reader.close()
 
@@ -85,7 +88,7 @@ def rotate_four_times(source: Source) -> None:
 
 
 def late_writes(source: Source) -> None:
-    """The program goes on with the renamed file."""
+    """The program keeps writing to the renamed file."""
     touched.rotate(source.path)
     source.write(30, beside(source.path, 1))
 
@@ -107,7 +110,7 @@ def copytruncate_twice(source: Source) -> None:
 
 
 def copy_away(source: Source) -> None:
-    """Somebody makes a backup under the name of a rotated file."""
+    """A user makes a backup under the name of a rotated file."""
     shutil.copy(source.path, source.path.with_name(f"{source.path.name}.20261128"))
 
 
@@ -175,7 +178,7 @@ def test_what_somebody_took_away_is_told_and_what_came_in_its_place_is_copied(
     assert got[-40:] == [line(n) for n in range(source.written - 40, source.written)]
     new = source.path.read_bytes().splitlines()
     assert got[len(got) - len(new) :] == new, "what stands in the file now is copied from its first byte"
-    # What was not read before it was removed or replaced is read all the same, by a source that runs.
+    # A running source still reads the unread lines of a removed or replaced file.
     stored = state is behind and touch in (touched.remove, touched.replace, touched.restore)
     assert len(got) - len(new) - before == (20 if stored else 0)
     warned = [entry for entry in logged if entry["log_level"] == "warning" and entry["event"] != "file_missing"]
@@ -231,7 +234,7 @@ def test_a_renamed_file_is_read_for_as_long_as_somebody_has_it_open(
 
 
 def test_of_many_equal_lines_those_between_the_ends_are_seen_to_change(tmp_path: Path) -> None:
-    """53 lines in place of 52, of which the first and the last are as they were."""
+    """Writes 53 lines in place of 52; the first and the last are as before."""
     path = tmp_path / "in.log"
     follower = Follower(path)
     ends = b"\n".join([b"the same line"] * 30) + b"\n"
@@ -241,7 +244,7 @@ def test_of_many_equal_lines_those_between_the_ends_are_seen_to_change(tmp_path:
     path.write_bytes(ends + written(10, 20) + ends + b"one more\n")
     assert follower.all() == path.read_bytes().splitlines()
     follower.lines = []
-    path.write_bytes(path.read_bytes().replace(line(15), line(25)))  # as long as before
+    path.write_bytes(path.read_bytes().replace(line(15), line(25)))  # of the same length
     assert follower.reader.glance()
     assert follower.all() == path.read_bytes().splitlines()
     follower.lines = []

@@ -1,5 +1,8 @@
-"""Poison of every kind on its way out of Kafka and into it: by policy it fails the task, is passed over or becomes a
-dead letter; good records are all there in their order, and the counts are exact."""
+"""Bad records of every kind, read from Kafka and written to it: by policy a bad record fails the task, is skipped or
+becomes a dead letter.
+
+Good records keep their order, all of them arrive, and the counts are exact.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def step(kind: str, **own: str) -> dict[str, str]:
 
 
 class Collected(Writer):
-    """Keeps what it is given."""
+    """A writer that collects its batches."""
 
     wants_keys = True
 
@@ -64,7 +67,7 @@ class Collected(Writer):
 
 
 Fields = dict[str, Any]
-# What is wrong, the configuration, a good record, the bad one, the stage, the class.
+# The fault, the configuration, a good record, the bad record, the stage, the class.
 SINKS: dict[str, tuple[dict[str, str], Fields, Fields, str, str]] = {
     "bad JSON": (BARE, {"value": b"1"}, {"value": b'{"a":'}, "VALUE_CONVERTER", JSON),
     "wrong type": (
@@ -107,7 +110,7 @@ SINKS: dict[str, tuple[dict[str, str], Fields, Fields, str, str]] = {
 
 
 def letters_of(bad: BadRecords, config: dict[str, str]) -> list[DeadLetter]:
-    """What is written to the topic of dead letters."""
+    """The dead letters that would be written to the topic."""
     dead = DeadLetterWriter(bad, WORKER, config)
     return [read_letter(*dead.row(letter)) for letter in bad.take_letters()]
 
@@ -153,7 +156,7 @@ def test_a_sink_meets_poison(poison: str, policy: str) -> None:
 
 
 def check_refusal(error: RecordRefused, place: str, class_name: str) -> None:
-    """One line says which record, which step and why, behind Connect's own first line."""
+    """One line names the record, the step and the cause, below Connect's own first line."""
     verdict = judge(error)
     first, second = verdict.trace.splitlines()[:2]
     assert first == "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler"
@@ -259,8 +262,8 @@ def test_a_topics_limit_is_asked_again_before_a_record_is_too_large() -> None:
     assert asks == []
     assert "max.message.bytes of the topic is 300" in str(sizes.fault(None, b"x" * 500, None))
     assert sizes.fault(None, b"x" * 500, None) is not None
-    assert asks == [300]  # five seconds are not over
-    sizes.asked -= 10  # nobody tells: what was known holds
+    assert asks == [300]  # five seconds have not passed
+    sizes.asked -= 10  # no answer: the last known size holds
     assert (sizes.room(500), sizes.topic) == (False, 300)
     sizes.asked -= 20
     assert (sizes.room(500), sizes.room(2_000)) == (False, False)
@@ -305,7 +308,7 @@ def test_a_share_of_bad_records_counts_within_its_window_once_there_are_ten() ->
     budget.took(100, 500)
     assert budget.spend(600) is None
     budget.took(1, 2_000)
-    assert budget.spend(2_000) is None  # what was before the window is forgotten
+    assert budget.spend(2_000) is None  # bytes from before the window no longer count
 
 
 def test_a_budget_keeps_no_more_than_it_must_know() -> None:

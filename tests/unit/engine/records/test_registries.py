@@ -1,4 +1,4 @@
-"""The schema registries of a process: what they keep, what they ask again, and what their silence does to records."""
+"""The schema registries of a process: which answers they cache and retry, and how their silence affects records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ AVRO = "io.confluent.connect.avro.AvroConverter"
 
 @dataclass
 class Answers:
-    """What a server answers, by path; and what it was asked."""
+    """A server's answers by path, and the requests that it got."""
 
     url: str
     answers: dict[str, tuple[int, object]] = field(default_factory=dict)

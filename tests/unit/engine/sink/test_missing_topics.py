@@ -1,4 +1,4 @@
-"""Which of its topics a sink says that it waits for, and when it asks the brokers."""
+"""Which missing topics a sink reports, and when it queries the brokers."""
 
 import socket
 from collections.abc import Collection
@@ -12,7 +12,7 @@ from keelman.engine.sink.positions.source_topics import SourceTopics
 
 
 class Brokers:
-    """What brokers report of topics, and how often they were asked."""
+    """Brokers with these topics, and the number of queries."""
 
     def __init__(self, *topics: str) -> None:
         self.topics, self.asked, self.now = set(topics), 0, 0.0
@@ -95,7 +95,7 @@ def test_a_pattern_that_nothing_matches_is_named() -> None:
 
 def test_brokers_that_do_not_answer_say_nothing_of_topics() -> None:
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))  # and listens not: nobody answers there
+        taken.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         address = "{}:{}".format(*taken.getsockname())
         topics = SourceTopics({"bootstrap.servers": address}, lambda: None)
         assert topics.absent({"a"}) is None

@@ -1,4 +1,4 @@
-"""What a sink's writer is given that converts itself, and what becomes of the records that it reports."""
+"""The batches of a sink whose writer converts records itself, and the fate of records that the writer reports."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ JSON: Stage = converter_stage("value", "org.apache.kafka.connect.json.JsonConver
 
 
 class Kept(Writer):
-    """Keeps what it was given, and does with it what a test wants."""
+    """Records its batches, then calls a function of the test."""
 
     def __init__(self, then: Any = lambda: None) -> None:
         self.batches: list[SinkBatch] = []
@@ -40,7 +40,7 @@ class Kept(Writer):
 
 
 def pipeline(config: Mapping[str, str]) -> tuple[SinkPipeline, Steering]:
-    """One whose connector converts, and what its writer steers by."""
+    """A pipeline whose connector converts, and its writer's steering."""
     control = Control()
     sink_pipeline = SinkPipeline("c", 0, {"bootstrap.servers": "none:1"}, config, control, converted=True)
     none: Any = None

@@ -1,4 +1,4 @@
-"""What a source's loop commits, aborts and gives back, with a producer that keeps what it is told."""
+"""What a source's loop commits, aborts and gives back, recorded by a producer."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ FILE: Partition = {"f": "f"}
 
 
 class ListReader(Reader):
-    """Gives these batches, and is finished behind the last; the run is told to drain then."""
+    """Returns these batches, then is finished and drains the run."""
 
     def __init__(self, batches: list[SourceBatch], control: Control) -> None:
         self.batches, self._control = batches, control
@@ -54,7 +54,7 @@ class ListReader(Reader):
 
 
 class KeptProducer(TransactionalProducer):
-    """Commits nothing and keeps what it was to commit."""
+    """A producer that records its commits instead of sending them."""
 
     def __init__(self) -> None:
         self.ends: list[Any] = []
@@ -79,7 +79,7 @@ class KeptProducer(TransactionalProducer):
 
 
 class SendingPipeline:
-    """Sends each batch, but the one with this number: while that waits, the run is told to drain."""
+    """Sends each batch except the one with this number, which waits until the run is drained."""
 
     topics = ("t",)
 
@@ -100,13 +100,13 @@ class SendingPipeline:
 
 
 def batch(number: int, boundary: Any = None) -> SourceBatch:
-    """One record; the offset behind it is its number."""
+    """A batch of one record, whose number is the offset after it."""
     offset: Offset = {"p": number}
     return SourceBatch("t", Column([number]), offsets=((FILE, offset),), boundary=boundary)
 
 
 class World:
-    """A loop with all that it takes."""
+    """A loop with its arguments."""
 
     def __init__(self, batches: list[SourceBatch], kind: str, *, gives_up_at: int | None = None) -> None:
         self.control, self.producer = Control(), KeptProducer()

@@ -1,4 +1,4 @@
-"""What is left of a fetched record set: without markers, without what was aborted, and where the next one begins."""
+"""Fetched record sets without markers and aborted records, and the position at which the next fetch begins."""
 
 import struct
 from contextlib import suppress
@@ -76,7 +76,7 @@ def test_a_cut_off_batch_is_not_passed_over_and_an_empty_one_is() -> None:
     whole = log + data(2, [b"c"])
     assert left(whole[:-1]) == ([b"a", b"b"], 2)
     assert left(log[:-1]) == ([], 0)
-    # Compacted: the batch keeps the offsets of records that are gone, be it all of them.
+    # Compacted: the batch keeps the offsets of removed records, even if all were removed.
     assert left(log + data(2, [b"c"], last_delta=4)) == ([b"a", b"b", b"c"], 7)
     emptied = bytearray(data(2, [b"c"], last_delta=4)[:61])
     struct.pack_into(">i", emptied, 8, 49)
@@ -99,7 +99,7 @@ def test_old_messages_end_at_their_own_offset(magic: int) -> None:
     for offset in range(3):
         packed.append(offset, timestamp=5, key=None, value=b"p%d" % offset)
     wrapper = packed.build()
-    # A set is named by its last message's offset; with magic 0 the messages in it are by their own.
+    # A set has its last message's offset; with magic 0 the messages in it have their own offsets.
     struct.pack_into(">q", wrapper, 0, 2 if magic == 0 else 5)
     batches, behind = whole_batches(bytes(builder.build()), 1, (), read_committed=True, check_crcs=True)
     assert ([decode(*batch).values for batch in batches], behind) == ([[b"1"], [b"2"]], 3)
@@ -120,7 +120,7 @@ DAMAGE_AT = {"attributes": 22, "last offset": 26, "producer": 50, "count": 60, "
 @pytest.mark.parametrize("at", DAMAGE_AT.values(), ids=DAMAGE_AT.keys())
 @pytest.mark.parametrize("kind", ["marker", "aborted", "before", "empty"])
 def test_no_damaged_header_leaves_records_out(kind: str, at: int) -> None:
-    """Checksums of what is passed on are not looked at: who gets it refuses them. What is left out never gets there."""
+    """Only dropped batches need intact checksums here: the receiver verifies the batches that it gets."""
     first = {
         "marker": marker(3, 7, COMMIT),
         "aborted": data(3, [b"a"], 7),
@@ -146,7 +146,7 @@ def test_no_damaged_header_leaves_records_out(kind: str, at: int) -> None:
 
 
 def test_damage_that_would_leave_records_out_is_told() -> None:
-    """A record becomes a marker, or one that is read already."""
+    """A flipped bit makes a record a marker, or moves it before the position."""
     for at, bit in ((22, 0x20), (26, 0x80)):
         log = bytearray(data(2, [b"a", b"b"]) + data(4, [b"c"]))
         log[at] ^= bit

@@ -1,4 +1,4 @@
-"""Whether a log still is the one that was read, and where it is read on if not."""
+"""Whether a log still is the log that was read, and the position at which reading continues if not."""
 
 import pytest
 
@@ -12,18 +12,18 @@ READ = [(1, 0), (3, 50), (5, 90)]
 @pytest.mark.parametrize(
     ("end", "expected"),
     [
-        (EpochEnd(5, 100), None),  # all is there
+        (EpochEnd(5, 100), None),  # the leader has all of it
         (EpochEnd(5, 140), None),
         (EpochEnd(5, 97), 97),  # the leader has less of the newest epoch
-        (EpochEnd(3, 88), 88),  # none of it, and less of the one before
-        (EpochEnd(3, 95), 90),  # none of it: what is there at the same offsets are other records
+        (EpochEnd(3, 88), 88),  # none of it, and less of the epoch before
+        (EpochEnd(3, 95), 90),  # none of it: other records have these offsets
         (EpochEnd(3, 200), 90),
         (EpochEnd(4, 93), 90),  # an epoch that was never read
         (EpochEnd(2, 40), 40),
         (EpochEnd(2, 60), 50),
         (EpochEnd(0, 0), 0),
         (EpochEnd(5, 0), 0),
-        (EpochEnd(-1, -1), None),  # it cannot say
+        (EpochEnd(-1, -1), None),  # the leader does not know
     ],
 )
 def test_where_a_log_differs_from_what_was_read(end: EpochEnd, expected: int | None) -> None:
@@ -31,7 +31,7 @@ def test_where_a_log_differs_from_what_was_read(end: EpochEnd, expected: int | N
 
 
 def test_a_log_that_lost_several_epochs_is_cut_until_all_that_is_left_is_there() -> None:
-    """The leader has epoch 1 up to 40, 2 up to 95, and leads in 6."""
+    """The leader has epoch 1 up to 40, 2 up to 95, and leads in epoch 6."""
     position, requests = Position(100, epochs=list(READ)), []
     answers = {5: EpochEnd(2, 95), 3: EpochEnd(2, 95), 1: EpochEnd(1, 40)}
     while (at := diverges_at(position, answers[position.epoch])) is not None:
@@ -62,10 +62,10 @@ def test_epochs_are_kept_as_they_are_read() -> None:
         (0, 80, "a", "a", 80),  # its tail is lost
         (0, 0, "a", "a", 0),
         (0, 80, "a", "b", None),
-        (0, 80, "", "a", None),  # nobody knows what was read
+        (0, 80, "", "a", None),  # the id of the topic that was read is unknown
         (0, 80, "a", "", None),
         (110, 200, "a", "a", None),  # deleted by time or size
-        (0, 120, "a", "a", 100),  # it is there by now
+        (0, 120, "a", "a", 100),  # the leader has this offset by now
     ],
 )
 def test_offsets_that_a_leader_does_not_have(begin: int, end: int, read: str, now: str, expected: int | None) -> None:

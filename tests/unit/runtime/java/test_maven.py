@@ -1,4 +1,4 @@
-"""Pinned jars: complete or absent, sums checked, fetched once however many ask."""
+"""Pinned jars: complete or absent, checksums verified, fetched once for any number of callers."""
 
 import asyncio
 import hashlib
@@ -23,7 +23,7 @@ LOCK = Lock("example-1.0", ("org.example:one:1.0",), (pinned("one", "1.0"), pinn
 
 
 class Source:
-    """Stands where Ivy stands: writes what it has and counts what it was asked."""
+    """Replaces Ivy: writes the files that it has and records the requested artifacts."""
 
     def __init__(self, spoil: Callable[[int, str], bytes | None] = lambda call, file: CONTENTS[file]) -> None:
         self.asked: list[list[str]] = []

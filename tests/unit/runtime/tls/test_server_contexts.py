@@ -1,4 +1,4 @@
-"""An https server as its clients see it: who is refused is told why, and nobody who is silent holds anybody up."""
+"""An https server as clients see it: a refused client gets the reason, and a silent client blocks no other."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SECONDS = 60.0
 
 
 async def here(scope: Any, receive: Any, send: Any) -> None:
-    """Answers a whole request, and a moment later, when whatever else has come is seen."""
+    """Answers a whole request after a moment, in which any further bytes would be seen."""
     while (message := await receive()).get("more_body"):
         pass
     if message["type"] != "http.request":
@@ -53,7 +53,7 @@ class Parties:
         }
 
     def client(self, issued: Issued | None = None) -> ssl.SSLContext:
-        """What a client with this certificate connects with."""
+        """Returns the client context with this certificate."""
         context = ssl.create_default_context(cadata=self.authority.pem)
         if issued is not None:
             file = self._folder / "client.pem"
@@ -75,7 +75,7 @@ def parties(tmp_path: Path) -> Parties:
 
 
 async def answer(port: int, context: ssl.SSLContext) -> bytes:
-    """What a request of a client's gets first."""
+    """Returns the first bytes of the answer to a request."""
     async with asyncio.timeout(SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=context)
         try:
@@ -101,7 +101,7 @@ async def test_who_is_refused_is_told_why(parties: Parties, version: ssl.TLSVers
 
 
 async def test_http_is_told_that_this_is_https(parties: Parties, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And that this is all."""
+    """And no more bytes follow."""
     monkeypatch.setattr(http_server, "HANDSHAKE_SECONDS", 600.0)
     async with parties.served() as port, asyncio.timeout(SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -115,7 +115,7 @@ async def test_http_is_told_that_this_is_https(parties: Parties, monkeypatch: py
 
 @contextlib.contextmanager
 def silent(port: int, context: ssl.SSLContext) -> Iterator[ssl.SSLSocket]:
-    """A client that has its answer and reads nothing more, as those do that keep connections for later."""
+    """A client that has its answer and reads no more, like clients that pool connections."""
     with (
         socket.create_connection(("127.0.0.1", port), timeout=SECONDS) as plain,
         context.wrap_socket(plain, server_hostname="127.0.0.1") as client,
@@ -126,7 +126,7 @@ def silent(port: int, context: ssl.SSLContext) -> Iterator[ssl.SSLSocket]:
 
 
 async def test_a_silent_client_does_not_hold_up_the_end(parties: Parties) -> None:
-    """Nor does one that has not even begun its handshake."""
+    """A client that has not begun its handshake does not delay the end either."""
     context, ends = parties.client(parties.authority.issue("me")), asyncio.Event()
 
     async def serve(ports: asyncio.Queue[int]) -> None:

@@ -1,5 +1,4 @@
-"""Where a dedicated connector stands, by what is stored and by what is reported; what becomes of it at an operation's
-end."""
+"""The state of a dedicated connector by stored rows and reports, and its state when an operation ends."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -112,8 +111,9 @@ def known(
     brokers: BrokerCluster, workers: WorkerCluster, *, node: NodeState = NodeState.ONLINE, reason: str = "",
     away: Sequence[str] = (),
 ) -> Snapshot:  # fmt: skip
-    """A snapshot of these, with one worker, which has failed for a reason where one is given; or with one for each that
-    says so of its brokers, "" for nothing."""
+    """A snapshot of these clusters with one worker, failed if `reason` is set; or with one worker per item of `away`,
+    which is its reason ("" for none).
+    """
     status = WorkloadStatus(ProcessState.FAILED if reason else ProcessState.STARTING, 1, reason=reason)
     results = [replace(WORKER, status=status)] if not away else []
     for number, said in enumerate(away):
@@ -195,7 +195,7 @@ def test_brokers_that_its_workers_reach_are_there() -> None:
     ],
 )
 def test_what_a_worker_does_not_reach_counts_where_no_worker_has_it(snapshot: Snapshot, seen: Reported) -> None:
-    """Neither what agents of nodes said that are away, nor what the group knows better."""
+    """Reports from agents of lost nodes do not count, nor do reports that the group contradicts."""
     assert standing(ONE, None, snapshot, seen, NOW) == (S.RUNNING, None)
 
 

@@ -18,7 +18,7 @@ BEAT = 2.0
 
 
 class Away(Exchange):
-    """One whose database does not answer."""
+    """An exchange whose database does not answer."""
 
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[Any]:
@@ -47,7 +47,7 @@ def test_who_hears_nothing_of_its_own_sends_its_agents_away_but_not_after_a_halt
 
 
 class Busy(Exchange):
-    """One whose writers keep it from taking in what others commit, while its database answers."""
+    """An exchange whose database answers, but whose writers keep it from reading the commits of others."""
 
     @contextlib.asynccontextmanager
     async def _connected(self) -> AsyncIterator[Any]:
@@ -87,7 +87,7 @@ def test_who_waits_behind_its_own_writers_is_not_cut_off() -> None:
 
 
 class Told(Busy):
-    """One that hears what another tells."""
+    """An exchange that receives another service's notes."""
 
     notes: Sequence[tuple[str, object]] = ()
 
@@ -99,7 +99,7 @@ class Told(Busy):
 
 
 class Slow:
-    """A store that takes in what others commit when it may."""
+    """A store that catches up with the commits of others when the test allows it."""
 
     def __init__(self, said: list[str]) -> None:
         self.said, self.may, self.revision = said, asyncio.Event(), 5

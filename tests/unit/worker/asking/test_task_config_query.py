@@ -1,4 +1,4 @@
-"""Connectors are asked in threads: a slow one holds up nobody, a failing one is asked again, a mirror now and then."""
+"""Connector classes are queried in threads: a slow class blocks no other, failures are retried, mirrors are polled."""
 
 import asyncio
 import math
@@ -22,11 +22,11 @@ from keelman.worker.tasks.effective_config import without_limits
 from keelman.worker.tasks.limits import limits_of
 from support.eventually import eventually
 
-LATE_SECONDS = 2.0  # a busy machine does not take as long for what does not hang
+LATE_SECONDS = 2.0  # long enough that a busy machine does not make a quick class look hung
 
 
 class Asked(Connector):
-    """Says what the test wants; every call is noted."""
+    """A connector class with answers set by the test; it records every call."""
 
     names = ("acme.AskedConnector", "Asked")
     version = "1"
@@ -168,7 +168,7 @@ async def test_those_that_are_due_are_found_in_their_order(monkeypatch: pytest.M
 
 
 class Mirrors(Asked):
-    """Connectors that are to be asked again each 50 ms and are known to be settled, but for `unsettled`."""
+    """Connectors that are queried every 50 ms and report themselves as settled, except those in `unsettled`."""
 
     names = ("acme.MirrorsConnector", "Mirrors")
     tended: ClassVar[list[str]] = []
@@ -195,7 +195,7 @@ class Mirrors(Asked):
 
 
 def fresh_mirrors() -> type[Mirrors]:
-    """One's own: a look of a test that has ended may still be under way."""
+    """Returns a fresh class per test, since a `settled` call of an earlier test may still be running."""
     return cast(type[Mirrors], type("Mirrors", (Mirrors,), {"tended": [], "looked": [], "unsettled": set()}))
 
 
@@ -207,7 +207,7 @@ async def test_only_those_that_are_not_settled_are_asked_again(monkeypatch: pyte
     asking = TaskConfigQuery(new.extend, answer_seconds=LATE_SECONDS)
 
     def turn() -> bool:
-        """The leader's: with those that are due."""
+        """Does the leader's turn: queries the connectors that are due."""
         for name in asking.due():
             asking.about(name, {"name": name, "connector.class": "Mirrors"})
         return True
@@ -244,7 +244,7 @@ async def test_only_those_that_are_not_settled_are_asked_again(monkeypatch: pyte
 
 
 class Keeps(Asked):
-    """Is to be asked again each 50 ms, and keeps the tasks that it has."""
+    """A connector that is queried every 50 ms and keeps its present tasks."""
 
     names = ("acme.KeepsConnector", "Keeps")
     again: ClassVar[list[int]] = []
@@ -330,7 +330,7 @@ async def test_those_due_during_a_look_share_the_next(monkeypatch: pytest.Monkey
             ask(name)
         await eventually(lambda: sorted(asking.due()) == ["b", "c"])
         ask("b")
-        await asyncio.sleep(0)  # its turn comes, and waits
+        await asyncio.sleep(0)  # the queued query begins, and waits
         ask("c")
         go.set()
         await eventually(lambda: len(mirrors.looked) == 2)

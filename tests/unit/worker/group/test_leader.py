@@ -1,4 +1,4 @@
-"""What the leader writes and when, with a standalone worker's store: what is written is applied at once."""
+"""What the leader writes, and when, checked with a standalone worker's store, which applies its records at once."""
 
 import math
 from collections.abc import AsyncIterator, Sequence
@@ -33,7 +33,7 @@ URL = "http://w:1/"
 
 
 class Led(StandaloneStore):
-    """A store that counts what it is told."""
+    """A store that counts the records it puts."""
 
     told = 0
     has_place = True
@@ -51,7 +51,7 @@ class Led(StandaloneStore):
 
 @asynccontextmanager
 async def leading(folder: Path, **more: str) -> AsyncIterator[tuple[Led, GroupLeader]]:
-    """The leader of one worker that has connector c, which was begun; where its statuses are written soon."""
+    """The leader of one worker that has connector c, which was begun; the worker writes statuses soon."""
     properties = checked({**alone(folder / "offsets"), **PROVIDER}, standalone=True)
     store = Led(properties)
     leader = GroupLeader(store, url=URL, delay_ms=0, wake=lambda: None)
@@ -93,7 +93,7 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
         async def write_config(written: Sequence[Record]) -> None:
             if any(len(value or b"") > 2000 for _, value in written):
                 refused.append(len(written))
-                store.changed_about("c")  # as by what was taken of it
+                store.changed_about("c")  # as a reader of the accepted records would
                 raise Exhausted("larger than 2000")
             await write(written)
 
@@ -125,7 +125,7 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
 async def test_tasks_are_put_into_force_once_all_are_in_the_topic(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without transactions too, where brokers refuse one record and take those behind it."""
+    """Also without transactions, where brokers refuse one record and accept those after it."""
     async with leading(tmp_path) as (store, _):
         write, before = store.config_topic._writer.write, [{"n": "0"}, {"n": "1"}]
 
@@ -165,7 +165,7 @@ async def test_one_that_runs_without_its_tasks_is_given_them_again(tmp_path: Pat
             return len(store.config.tasks.get("c", ())) == 1
 
         await eventually(has_a_task)
-        await store.config_topic.write([records.commit_record("c", 0)])  # a stop that did not come to its end
+        await store.config_topic.write([records.commit_record("c", 0)])  # a stop that was interrupted
         await eventually(has_a_task, seconds=20)
 
 
@@ -180,7 +180,7 @@ async def test_one_whose_values_are_missing_is_not_overdue(tmp_path: Path) -> No
         leader.ask_again([records.RestartRequest("c", False, False)])
         assert leader.again_seconds() == 0.0
         await store.config_topic.write([records.connector_record("c", {**SOURCE, "file": "${file:/nowhere:name}"})])
-        await leader.reconfigure()  # while the value is read
+        await leader.reconfigure()  # while the secret value is read
         assert leader.again_seconds() == math.inf
 
         async def failed() -> bool:
@@ -195,7 +195,7 @@ async def test_one_whose_values_are_missing_is_not_overdue(tmp_path: Path) -> No
 
 
 async def until_it_has_its_task(store: Led, leader: GroupLeader) -> None:
-    """The leader looks until the connector's task is in force, for whoever reads anew too."""
+    """Runs the leader until the connector's task is in force, also for new readers of the topic."""
 
     async def has_it() -> bool:
         await leader.reconfigure()
@@ -205,7 +205,7 @@ async def until_it_has_its_task(store: Led, leader: GroupLeader) -> None:
 
 
 def written(store: Led, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
-    """What the leader writes from now on."""
+    """Returns the list to which the leader's records are appended from now on."""
     actual_records: list[Record] = []
     write = store.config_topic.write
 
@@ -220,7 +220,7 @@ def written(store: Led, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
 async def test_tasks_are_put_into_force_behind_each_record_of_their_connector(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Else who reads the topic once it is compacted knows nothing of them."""
+    """Otherwise a reader of the compacted topic would not see these tasks."""
     async with leading(tmp_path) as (store, leader):
         await until_it_has_its_task(store, leader)
         tasks, same = store.config.tasks["c"], records.connector_record("c", store.config.connectors["c"])

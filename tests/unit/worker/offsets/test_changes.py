@@ -1,4 +1,4 @@
-"""Offsets are changed only while nobody copies, to the last moment."""
+"""Offsets are changed only while no task copies, up to the last moment."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ PARTITION, TASK = {"filename": "/in"}, Work("c", 0)
 
 
 class World:
-    """A standalone worker's store and work, the orders that it sends, and a herder with nothing else to do."""
+    """A standalone worker's store and work, the orders that it sends, and a herder without other work."""
 
     healthy, generation, closed, leading = True, 1, "", True
 
@@ -57,7 +57,7 @@ class World:
         self.sent.append(order)
 
     def tell(self, state: Any, reason: str, position: int) -> None:
-        """What the copy run says that it has committed."""
+        """Sends an update in which the copy run reports its committed position."""
         progress = CopyProgress(offsets={json.dumps(PARTITION): json.dumps({"position": position})})
         self.owned.tasks.update(RunUpdate(run_uid=self.sent[0].run_uid, state=state, reason=reason, progress=progress))
 
@@ -89,7 +89,7 @@ def world(tmp_path: Path) -> World:
 
 
 class Group:
-    """A sink's group, from which its tasks are gone after some attempts to change it."""
+    """A sink's group that its tasks leave after several attempts to change it."""
 
     def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
         self._world, self._change = world, change
@@ -118,7 +118,7 @@ class Group:
         self.changed.append(name)
 
     async def ask(self) -> None:
-        """Has the offsets changed."""
+        """Requests the change of offsets."""
         changes = self._world.changes
         entries = [OffsetEntry({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 1})]
         await (changes.alter("c", entries) if self._change == "alter" else changes.reset("c"))
@@ -131,7 +131,7 @@ class Group:
 async def test_offsets_that_connect_cannot_keep_are_refused_before_the_class_is_asked(
     world: World, value: Any, kind: str
 ) -> None:
-    """As Apache Kafka Connect 4.3 words it; a position of more than 64 bits had been kept as 1E20."""
+    """The message of Apache Kafka Connect 4.3; a position of more than 64 bits would be kept as 1E20."""
     await world.put({**SOURCE, "file": "/in"}, records.STOPPED)
     for partition, offset in ((PARTITION, {"position": value}), ({"filename": value}, {"position": 1})):
         field = "position" if partition is PARTITION else "filename"
@@ -151,7 +151,7 @@ async def test_a_sink_that_is_resumed_meanwhile_keeps_its_offsets(
     await world.put(SINK, records.STOPPED)
     await group.ask()
     with pytest.raises(RestError, match="must be in the STOPPED state"):
-        await group.ask()  # it is resumed while its class is asked
+        await group.ask()  # it is resumed while its class is called
     assert group.changed == [change], "once, before it was resumed"
 
 
@@ -160,7 +160,9 @@ async def test_a_sink_that_is_resumed_meanwhile_keeps_its_offsets(
 async def test_who_leads_no_more_changes_no_offsets(
     world: World, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], change: str
 ) -> None:
-    """It was frozen between its last look and the change: the next leader has been asked the same, and more since."""
+    """The worker was frozen between its last check and the change: the next leader has got the same request since, and
+    others.
+    """
     group = Group(world, monkeypatch, change)
     await world.put(config, records.STOPPED)
     if config is SOURCE:
@@ -219,7 +221,7 @@ async def test_what_a_stopped_task_still_commits_does_not_undo_a_change(
         await eventually(lambda: len(world.sent) > 1, what="it is told to drain")
         entries = [OffsetEntry(PARTITION, {"position": 1})]
         altering = siblings.start(world.changes.alter("c", entries))
-        for _ in range(100):  # nothing of it waits for anything but the task
+        for _ in range(100):  # only the task is waited for
             await asyncio.sleep(0)
         world.tell(copy.COPY_RUN_STATE_ENDED, "DRAINED", 7)
         await altering

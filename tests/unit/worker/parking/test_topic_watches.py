@@ -1,4 +1,4 @@
-"""Which parked tasks an answer about ends wakes: what has more records, what is gone, and what has grown partitions."""
+"""Which parked tasks an answer about end offsets wakes: for more records, deleted topics and new partitions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keelman.worker.parking.topic_watches import WatchedTopics, _Cluster
 
 
 class Cluster:
-    """What is watched in a cluster, and what it is told."""
+    """A watched cluster, with the tasks that it wakes."""
 
     def __init__(self) -> None:
         self.refreshed, self.counts, self.looks = 0.0, {"a": 1, "b": 1}, 0
@@ -29,7 +29,7 @@ class Cluster:
         self.watched.add(WatchedTopics(watch, lambda: self.woken.append(name)))
 
     def tells(self, **offsets: int) -> list[str]:
-        """Who is woken by an answer with these ends."""
+        """Returns the tasks that an answer with these end offsets wakes."""
         self.woken = []
         answer = Ends({(topic, 0): offset for topic, offset in offsets.items()})
         self.watched._judge(answer, cast("EndWatch", self))

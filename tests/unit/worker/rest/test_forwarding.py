@@ -1,4 +1,4 @@
-"""Where requests are passed on: not what a leader finds late that was frozen, and has lost its place meanwhile."""
+"""Where requests are forwarded: a leader that was frozen and lost its place refuses a request that it reads late."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OTHER = "http://other:8083"
 
 
 class Asking(Forwarder):
-    """Notes what it would have asked another worker."""
+    """Records the requests that it would forward to another worker."""
 
     def __init__(self, herder: Any) -> None:
         super().__init__(ssl.create_default_context(), herder, _nothing)
@@ -42,10 +42,10 @@ def request(query: str) -> Request:
     ("query", "member", "later", "status"),
     [
         ("", "one", "one", 200),
-        ("", "one", "another", 200),  # a client's own: it waits for its answer
+        ("", "one", "another", 200),  # sent by a client, which waits for the answer
         ("", "", "one", 200),
         ("forward=true", "one", "one", 200),
-        ("forward=true", "one", "another", 409),  # its sender has asked the next leader since
+        ("forward=true", "one", "another", 409),  # its sender has sent it to the next leader since
         ("forward=true", "", "one", 409),  # the same, read between the loss of one place and the next
     ],
 )

@@ -1,4 +1,4 @@
-"""What a worker shows of the work that it had when it lost its place in the group."""
+"""The statuses that a worker shows for its former work after it lost its place in the group."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ WORKS = (Work("c"), TASK, FAILED_TASK, OTHERS_TASK)
 
 
 class World(StandaloneStore):
-    """A store whose statuses are written as somebody says."""
+    """A store with statuses that the test writes."""
 
     def __init__(self, folder: Path) -> None:
         properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
@@ -28,13 +28,13 @@ class World(StandaloneStore):
         self.views = Views(self)
 
     async def written(self, work: Work, status: Status | None) -> None:
-        """A record of the status topic has come."""
+        """Writes a record of the status topic."""
         value = None if status is None else status.value()
         await self.status_topic.write([(key_of(work), value)])
 
     @property
     def shown(self) -> list[str]:
-        """The states of the connector and of its tasks, which are the same wherever they are asked for."""
+        """The states of the connector and of its tasks, which are the same by either lookup."""
         connector, tasks = self.statuses.of("c")
         told = [connector, *(status for _, status in tasks)]
         assert told == [self.statuses.shown(work) for work in WORKS if work in self.statuses.statuses]
@@ -43,7 +43,7 @@ class World(StandaloneStore):
 
 @pytest.fixture
 async def world(tmp_path: Path) -> World:
-    """A connector with three tasks, one of them another worker's."""
+    """A connector with three tasks, one of which another worker has."""
     new_world = World(tmp_path)
     await new_world.config_topic.write([(b"connector-c", json.dumps({"properties": {"name": "c"}}).encode())])
     await new_world.written(Work("c"), Status("RUNNING", ME, 3))

@@ -1,4 +1,6 @@
-"""A task's status says what is: parked is RUNNING, woken without a slot is not, and what must be cut is told."""
+"""A task's status tells its real state: a parked task is RUNNING, a woken task without a slot is not, a cut is
+reported.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ FENCED = copy.COPY_RUN_STATE_FENCED
 
 
 class World(TaskHost):
-    """A task, the orders that it sent, and the statuses that it told."""
+    """A task, the orders that it sent, and the statuses that it reported."""
 
     def __init__(self) -> None:
         self.sent: list[RunOrder] = []
@@ -108,7 +110,7 @@ class World(TaskHost):
 
 @asynccontextmanager
 async def at_work(world: World) -> AsyncIterator[World]:
-    """Its task runs for the block, and is cut then."""
+    """Its task runs during the block, and is cut at its end."""
     async with Siblings() as siblings:
         life = siblings.start(world.task.run())
         yield world
@@ -190,7 +192,7 @@ async def test_a_wait_is_counted_from_the_end_of_the_last_copy_run() -> None:
 
 
 async def test_what_fails_again_and_again_and_commits_nothing_is_stalled_until_it_commits(world: World) -> None:
-    """A target that is too slow, say: each failure passes by itself, and nothing is copied for ever."""
+    """For example a target that is too slow: each failure passes by itself, and no record is ever copied."""
 
     def uid() -> str:
         return [order.run_uid for order in world.sent if order.HasField("start")][-1]
@@ -283,7 +285,7 @@ async def test_one_that_would_wait_behind_others_rests_on_its_watch_and_comes_fi
         await eventually(lambda: called)
         assert called == [1], "its copy run had begun before"
 
-        world.task.restart()  # whoever asks for that is to see that it can
+        world.task.restart()  # a user who restarts it must see the effect
         await eventually(lambda: world.sent[-1].HasField("drain"))
         await asyncio.sleep(0)
         assert not world.task.parked
