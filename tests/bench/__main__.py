@@ -31,9 +31,9 @@ RESULTS = Path("build/bench.json")
 
 
 async def main() -> int:
-    """Runs what is asked for and prints the table; the exit code says only whether all ran.
+    """Runs the named rows and prints the table; the exit code tells only whether all ran.
 
-    Each row is in build/bench.json as soon as it is measured. One that fails is noted there, and the next ones are
+    Each row is in build/bench.json as soon as it is measured. A row that fails is noted there, and the next ones are
     measured all the same.
     """
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
@@ -87,7 +87,7 @@ def shortened(text: str, most: int = 500) -> str:
 
 
 def machine() -> dict[str, object]:
-    """What it was measured on."""
+    """The machine of the measurement."""
     memory = round(psutil.virtual_memory().total / 2**30)
     load = [round(value, 1) for value in psutil.getloadavg()]
     when = time.strftime("%Y-%m-%d %H:%M:%S")

@@ -34,7 +34,7 @@ def touched(runs: Iterable[Run]) -> list[Partition]:
 
 
 async def nothing(scene: Scene) -> None:
-    """What the latencies behind all others are to be compared with."""
+    """The baseline for the latencies of all other faults."""
     await scene.moment()
 
 
@@ -54,8 +54,10 @@ def rolled(brokers: int = 3) -> Strike:
 
 
 async def upgraded(scene: Scene) -> None:
-    """Each broker in turn is ended in order and started as one of Kafka 3.9, then each as one of 4.3; then the
-    cluster's features are those of 4.3."""
+    """Stops each broker in turn and starts it as a broker of Kafka 3.9, then each as a broker of 4.3.
+
+    At the end the cluster's features are those of 4.3.
+    """
     trio = scene.system.trio
     for module in (OLD, NEW):
         for node in scene.shuffled(list(trio.brokers)):
@@ -98,8 +100,10 @@ async def reassigned(scene: Scene) -> None:
 
 
 async def follower_frozen(scene: Scene) -> None:
-    """A broker that leads none of the partitions, but is in sync for each, stands still: all acknowledgements wait for
-    it until it is given up."""
+    """Freezes a broker that leads none of the partitions but is in sync for each.
+
+    All acknowledgements wait for it until the cluster gives it up.
+    """
     trio = scene.system.trio
     node = scene.chance.choice(list(trio.brokers))
     for topic, partition in touched(scene.runs):
@@ -141,9 +145,9 @@ async def groups_lost(scene: Scene) -> None:
 
 
 async def unclean(scene: Scene) -> None:
-    """What is copied loses its tail: one replica misses it, the other, which has it, is lost, and the first leads.
+    """The copied topic loses its tail: one replica misses it, the other, which has it, is lost, and the first leads.
 
-    Nothing is fed from the loss to the election, so that it is known what the cluster has lost.
+    Nothing is fed from the loss to the election, so that the lost records are known.
     """
     trio, feed = scene.system.trio, scene.feed
     there, behind = scene.shuffled(list(trio.brokers))[:2]
@@ -198,8 +202,7 @@ async def made_anew(scene: Scene) -> None:
 
 
 def kept_out(how: str) -> Strike:
-    """The sinks are paused or stopped until their groups have lost their offsets, or have not in a minute and a half;
-    then they go on."""
+    """Pauses or stops the sinks until their groups lose their offsets, or for a minute and a half; then resumes."""
 
     async def do(scene: Scene) -> None:
         await scene.moment()

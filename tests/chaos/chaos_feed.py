@@ -64,7 +64,7 @@ class Feed:
         assert not left, f"{left} records were not acknowledged"
 
     def release(self) -> None:
-        """Goes on, with a new producer: the numbers of an old one's batches may be unknown to who leads now."""
+        """Resumes with a new producer: the present leader may not know the numbers of an old producer's batches."""
         self._producer = self._made()
         self._held = False
 
@@ -116,7 +116,7 @@ class Feed:
 
 
 class Stranger:
-    """Begins transactions in the fed topics and aborts them: nobody may ever copy what it writes."""
+    """Begins transactions in the fed topics and aborts them: its records must never be copied."""
 
     def __init__(self, topics: Sequence[str], bootstrap: str) -> None:
         self._topics, self._bootstrap = topics, bootstrap
@@ -135,7 +135,7 @@ class Stranger:
         self._idle.wait(60)
 
     def release(self) -> None:
-        """Goes on."""
+        """Resumes."""
         self._held.clear()
 
     def work(self) -> None:

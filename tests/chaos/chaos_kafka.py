@@ -1,4 +1,4 @@
-"""What the harness itself asks of the broker, in blocking calls: topics, committed records, ends of partitions."""
+"""The harness's own requests to the broker, in blocking calls: topics, committed records, ends of partitions."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Topics:
         return self.all_ends([partition])[partition]
 
     def all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
-        """The same for many; asked again while leaders move."""
+        """The same for many partitions; repeated while leaders move."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
@@ -106,7 +106,7 @@ class Topics:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
-                # After a leader's epoch has changed the client goes on asking with the old one; a new one does not.
+                # After a leader's epoch has changed, the client keeps using the old one; a new client does not.
                 self._admin = AdminClient(self._base)
 
     def _all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
@@ -125,8 +125,10 @@ class Topics:
         return [] if present_topic.error is not None else [(topic, p) for p in present_topic.partitions]
 
     def read(self, partition: Partition, *, aborted: bool = False) -> list[tuple[int, bytes | None]]:
-        """Offset and value of every record that committed readers see, with `aborted` of those that nobody sees too.
-        Raises AssertionError when it takes too long."""
+        """Offset and value of every record that committed readers see, with `aborted` also of aborted records.
+
+        Raises AssertionError when it takes too long.
+        """
         return [(m.offset(), m.value()) for m in self._messages(partition, aborted=aborted)]
 
     def by_key(self, partition: Partition) -> dict[bytes | None, list[bytes | None]]:

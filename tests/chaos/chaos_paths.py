@@ -1,4 +1,4 @@
-"""The five paths over which records are copied: what is fed, what is seen, and what the offsets should say."""
+"""The five paths over which records are copied: what they are fed, what is seen, and the expected offsets."""
 
 from __future__ import annotations
 
@@ -111,14 +111,17 @@ class Run(ABC):
         return [(self.feed_topic, p) for p in range(self.fed_partitions)] if self.feed_topic else []
 
     def _next(self, topics: Topics, partition: int, says: int | None) -> int:
-        """What a sink's offset should say: behind the last visible record, and before or behind what nobody sees."""
+        """The expected offset of a sink.
+
+        It is past the last visible record, and before or past the records that no reader sees.
+        """
         read = topics.read((self.feed_topic, partition))
         least, most = read[-1][0] + 1, topics.ends((self.feed_topic, partition))[1]
         return says if says is not None and least <= says <= most else least
 
 
 class FileRun(Run):
-    """One that shares its file with others."""
+    """A run that shares its file with others."""
 
     @property
     @abstractmethod
@@ -152,7 +155,7 @@ class FileSource(FileRun):
 
     @property
     def file(self) -> Path:
-        """What is fed."""
+        """The source's file."""
         return self.folder / f"{self.name}.in"
 
     def __post_init__(self) -> None:
@@ -190,7 +193,7 @@ class FileSink(FileRun):
 
     @property
     def file(self) -> Path:
-        """What is written."""
+        """The sink's file."""
         return self._file or self.folder / f"{self.name}.out"
 
     def move(self, file: Path) -> None:
@@ -224,7 +227,7 @@ class FileSink(FileRun):
         return says
 
     def _ends(self) -> tuple[int, int]:
-        """Where the file ends, before and behind what others appended last."""
+        """The file's end, before and after the lines that others appended last."""
         data = self.file.read_bytes() if self.file.exists() else b""
         least = len(data)
         for single_line in reversed(data.splitlines(keepends=True)):

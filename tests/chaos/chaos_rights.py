@@ -28,7 +28,7 @@ SESSIONS = 3
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What is not allowed for a while: an operation on what `of` names for a path, where it has it."""
+    """An operation that is denied for a while on the resource that `of` names for a path, if it has one."""
 
     kind: ResourceType
     operation: AclOperation
@@ -53,7 +53,7 @@ async def taken(scene: Scene) -> None:
             scene.feed.go_on()
         await scene.moment()
         names = sorted({name for run in scene.runs if (name := right.of(run))})
-        if not names:  # nobody here reads a topic
+        if not names:  # no run of the scene reads a topic
             continue
         denied = [_denial(right, name) for name in names]
         scene.mark()
@@ -84,7 +84,7 @@ def _filter_of(acl: AclBinding) -> AclBindingFilter:
 
 
 async def sessions(scene: Scene) -> None:
-    """Who has logged in is to do so again every few seconds: several sessions end while records flow."""
+    """Clients must log in again every few seconds: several sessions end while records flow."""
     for _ in range(SESSIONS):
         await scene.moment()
         scene.mark()

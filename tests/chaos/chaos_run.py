@@ -1,4 +1,4 @@
-"""One scenario: paths copy, a fault strikes, all arrives and is stopped cleanly, and the oracle is asked."""
+"""One scenario: paths copy, a fault strikes, all arrives and is stopped cleanly, and the oracle judges."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a fault did to one path."""
+    """The effect of a fault on one path."""
 
     path: str
     fault: str
@@ -58,7 +58,7 @@ class Outcome:
 async def scenario(
     system: System, paths: Sequence[str], fault: Fault, seed: int, *, records: int, seconds: float
 ) -> list[Outcome]:
-    """Runs it; one outcome a path. Raises AssertionError for what is no matter of the records, e.g. no start."""
+    """Runs it; one outcome a path. Raises AssertionError for errors not about records, e.g. a failed start."""
     chance = random.Random(f"{fault.name}/{seed}")
     topics = await asyncio.to_thread(Topics, system.open_bootstrap)
     number = next(NUMBERS)
@@ -106,9 +106,9 @@ async def _copied(scene: Scene, fault: Fault, topics: Topics) -> list[Sample]:
             if stranger is not None and noise is not None:
                 stranger.stop()
                 await noise
-            with contextlib.suppress(AssertionError):  # what has not arrived, the oracle calls lost
+            with contextlib.suppress(AssertionError):  # the oracle reports missing records as lost
                 await scene.arrived({r.name: r.records for r in runs}, ARRIVE_SECONDS, "all is visible")
-            with contextlib.suppress(AssertionError):  # what is still open then, the oracle calls stuck
+            with contextlib.suppress(AssertionError):  # the oracle reports an open transaction as stuck
                 await eventually(lambda: ends.stable, seconds=STABLE_SECONDS, every=0.2)
             ends.check()
         finally:
@@ -132,7 +132,8 @@ async def _judged(
 ) -> tuple[Report, float, float | None, tuple[str, ...]]:
     """The oracle's report, the longest standstill in seconds, the latency after it, and notes.
 
-    What is stopped has recovered: a sink whose task is about to come back has not told its group yet what it wrote.
+    Stopped runs have recovered first: a sink whose task is about to come back has not yet reported to its group what it
+    wrote.
     """
     system = scene.system
 
@@ -144,7 +145,7 @@ async def _judged(
             return False
         return all(says == is_ for says, is_ in told.values())
 
-    with contextlib.suppress(AssertionError):  # what is not right then, the oracle tells
+    with contextlib.suppress(AssertionError):  # the oracle reports the remaining faults
         await eventually(settled, seconds=SETTLE_SECONDS, every=0.2)
     await system.ask("PUT", f"/connectors/{run.name}/stop")
 

@@ -1,4 +1,4 @@
-"""One scenario under way: what was done to it, when, and what it felt."""
+"""One scenario in progress: the actions taken, their times and their effects."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Scene:
 
         await eventually(counted, seconds=seconds, every=0.1, what=what)
         for run in self.runs:
-            if run.gone:  # what was copied of it before is visible too: only a look at all tells
+            if run.gone:  # records copied before are visible too: only a look at all of them tells
                 left = max(0.0, end - time.monotonic())
                 await eventually(
                     lambda r=run: asyncio.to_thread(self._beside_gone, r, least[r.name]),
@@ -92,13 +92,13 @@ class Scene:
         return sum(1 for lines in seen.values() for line in lines if parsed(line) not in run.gone) >= least
 
     async def hold(self) -> None:
-        """Nobody writes to what is copied until `release`, and all that was written is acknowledged."""
+        """Pauses all writers until `release`; returns when everything written is acknowledged."""
         await self.feed.hold()
         if self.stranger is not None:
             await asyncio.to_thread(self.stranger.hold)
 
     def release(self) -> None:
-        """They go on."""
+        """Resumes the writers."""
         self.feed.release()
         if self.stranger is not None:
             self.stranger.release()
@@ -140,7 +140,7 @@ class Scene:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def failed(self, seconds: float) -> None:
-        """Returns when a task of each path has failed, with what it says noted; or when the time is over."""
+        """Returns when a task of each path has failed and its error is noted, or when the time is over."""
         with contextlib.suppress(AssertionError):
             await eventually(self._all_failed, seconds=seconds, every=0.5)
 
@@ -148,14 +148,14 @@ class Scene:
         return all([await self._failed(run) for run in self.runs])
 
     async def start_failed(self) -> None:
-        """Starts again by hand what has failed, connectors and tasks."""
+        """Restarts failed connectors and tasks by hand."""
         for run in self.runs:
             if reason := await self._failed(run):
                 self.notes.append(f"{run.kind} FAILED: {reason}")
                 await self.system.ask("POST", f"/connectors/{run.name}/restart?includeTasks=true&onlyFailed=true")
 
     async def _failed(self, run: Run) -> str:
-        """The first line of what the first failed one of a path says; empty where none has failed."""
+        """The first line of a path's first error; empty if nothing of it has failed."""
         status = (await self.system.ask("GET", f"/connectors/{run.name}/status")).json()
         traces = [task["trace"] for task in (status["connector"], *status["tasks"]) if task["state"] == "FAILED"]
         return traces[0].splitlines()[0] if traces else ""

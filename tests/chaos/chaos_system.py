@@ -60,8 +60,10 @@ DISK_MB = 512
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What a system is like: slots in the executors of a standalone `cluster`, how many workers and brokers, and of
-    which kind a single broker is."""
+    """The parts of a system: slots in the executors of a standalone `cluster`, the numbers of workers and brokers.
+
+    `broker` is the kind of a single broker.
+    """
 
     cluster: bool = False
     workers: int = WORKERS
@@ -163,19 +165,19 @@ class System:
 
     @property
     def bootstrap(self) -> str:
-        """What the system connects to: the proxy, that of a listener of the secure broker, or all brokers."""
+        """The system's bootstrap address: the proxy, that of a listener of the secure broker, or all brokers."""
         if self._secure is not None:
             return self.secure_link.address
         return self.kafka.address if self._brokers is None else self._brokers.bootstrap
 
     @property
     def open_bootstrap(self) -> str:
-        """What the harness connects to: the same, but of the secure broker the listener where nobody logs in."""
+        """The harness's bootstrap address: the same, but of the secure broker the listener without a login."""
         return self.bootstrap if self._secure is None else self._secure.at("PLAINTEXT")
 
     @property
     def client(self) -> dict[str, str]:
-        """How the system says to the brokers who it is."""
+        """The properties by which the system logs in to the brokers."""
         if self._secure is None:
             return {}
         return {

@@ -1,8 +1,8 @@
 """The whole matrix, path x fault x seed: `python -m chaos.faults [--seeds 3] [--only PATTERN] [--resume]`.
 
-Prints as it goes. After each scenario build/faults.json is written and, from it, the table in docs/faults.md: what was
-run is told even when the rest never is, and lines of what was not run again stay as they are. A run of everything
-begins the file anew, one of a part or `--resume` adds to it.
+Prints progress. After each scenario it writes build/faults.json and, from it, the table in docs/faults.md: the page
+shows finished scenarios even if the rest never runs, and keeps the lines of scenarios that did not run again. A run of
+everything starts the file anew; a partial run or `--resume` adds to it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STARTS = 3
 
 @dataclass
 class Matrix:
-    """What is to be run, and how it went."""
+    """The scenarios to run, and their results."""
 
     arguments: argparse.Namespace
     paths: list[str]
@@ -77,7 +77,7 @@ class Matrix:
                     system, self.paths, fault, seed, records=self.arguments.records, seconds=SECONDS
                 )
             self.results.add(outcomes)
-        except Exception as error:  # whatever it is, the other scenarios are to be run
+        except Exception as error:  # any error: the other scenarios must still run
             line = str(error).splitlines()[0] if str(error) else f"longer than {self.arguments.limit:.0f} minutes"
             self.results.fail(fault.name, seed, f"{type(error).__name__}: {line}")
             say(f"  NOT RUN TO ITS END: {type(error).__name__}: {str(error) or line}")
@@ -102,7 +102,7 @@ class Matrix:
 
 
 def planned(arguments: argparse.Namespace) -> Matrix:
-    """What the arguments ask for: by kind of system, then by seed, so that the first seed tells of all early."""
+    """The matrix for the arguments, by kind of system, then by seed, so that the first seed covers all early."""
     names = arguments.only.split(",")
     expected = [a for a in FAULTS.values() if any(fnmatch.fnmatch(a.name, f"*{n.strip()}*") for n in names)]
     if not may_mount():
@@ -126,7 +126,7 @@ def planned(arguments: argparse.Namespace) -> Matrix:
 
 
 def write_page(results: Results) -> None:
-    """docs/faults.md, from what is known; what other runs have found stays there."""
+    """Writes docs/faults.md from the known results; results of other runs stay in it."""
     file = ROOT / "docs" / "faults.md"
     file.write_text(page(results.rows, results.broken, file.read_text() if file.exists() else ""))
 
@@ -151,7 +151,7 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    """0 when everything asked for was run and clean."""
+    """Returns 0 if every requested scenario ran and was clean."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
     parser.add_argument("--first", type=int, default=1, help="the first seed")

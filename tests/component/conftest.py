@@ -1,7 +1,7 @@
-"""What the component tests of one process share: a broker and a Spark service, each started when it is first asked for.
+"""Fixtures that the component tests of one process share: a broker and a Spark service, each started at its first use.
 
-Whoever shares them names topics, groups and connectors so that no other test has them: by `name`, or by a word of its
-own file.
+Tests that share them name topics, groups and connectors so that no other test has them: by `name`, or by a word of
+their own file.
 """
 
 import itertools
@@ -49,7 +49,7 @@ async def registry(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Re
 
 @pytest.fixture(scope="session")
 async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SparkService]:
-    """The real Spark service; what it does for one worker it keeps apart from all others."""
+    """The real Spark service; it keeps the workers apart from each other."""
     async with spark_service(tmp_path_factory.mktemp("spark")) as service:
         yield service
 
@@ -77,7 +77,7 @@ def name(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def runs() -> Iterator[Callable[..., Run]]:
-    """Starts copy runs and cuts what is left of them."""
+    """Starts copy runs and cuts the remaining ones at the end."""
     started: list[Run] = []
 
     def start(*args: object, **kwargs: object) -> Run:

@@ -37,7 +37,7 @@ class CgroupTree:
         self.processes[group].extend(pids)
 
     def kill_for_memory(self, group: str) -> None:
-        """What the kernel does when a group with memory.oom.group uses more than it may."""
+        """Acts as the kernel when a group with memory.oom.group exceeds its limit."""
         self.processes[group].clear()
         self.values[f"{group}/memory.events"] = "low 0\nhigh 0\nmax 9\noom 1\noom_kill 3\noom_group_kill 1\n"
 
@@ -46,7 +46,7 @@ class CgroupTree:
         return self._controllers if group == self.mount else self.enabled[posixpath.dirname(group)]
 
     def read(self, path: str) -> str:
-        """What a file says."""
+        """The content of a file."""
         group, name = self._file(path)
         match name:
             case "cgroup.procs":
@@ -105,11 +105,11 @@ class CgroupTree:
         return True
 
     def is_delegated(self, path: str) -> bool:
-        """Whether the test says so."""
+        """Whether the test has delegated the path."""
         return path in self.delegated
 
     def is_writable(self, path: str) -> bool:
-        """Any group that is there, unless the test says otherwise."""
+        """True for any existing group, unless the test has made the tree read-only."""
         return path in self.processes and not self.read_only
 
     def _file(self, path: str) -> tuple[str, str]:

@@ -1,8 +1,8 @@
-"""An event loop on fake time: nothing waits for real, and the clock jumps to whatever is due next.
+"""An event loop on fake time: nothing waits for real, and the clock jumps to the next due time.
 
 What runs on it is the real code; a run is the same each time, since there is no other clock, thread or socket. Tasks
-belong to processes, which can be frozen, go on, and die at once, as by kill -9: what a dead one would have done next is
-never done, not even its `finally` blocks.
+belong to processes, which can be frozen, resumed, and killed at once, as by kill -9: a killed process runs nothing
+more, not even its `finally` blocks.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class FakeProcess:
         return task
 
     def freeze(self) -> None:
-        """Nothing of it runs until it goes on; what is due meanwhile is done then, in its order."""
+        """Stops the process until `thaw`; work that becomes due meanwhile runs then, in its order."""
         self.is_frozen = True
 
     def thaw(self) -> None:
-        """It goes on."""
+        """Resumes the process."""
         self.is_frozen = False
         held, self._held = self._held, []
         self._loop.again(held)
@@ -57,7 +57,7 @@ class FakeProcess:
         self._held.clear()
 
     def holds(self, handle: asyncio.Handle) -> bool:
-        """Whether something that is due is not to be done now. The loop asks."""
+        """Whether a due handle must not run now, because its process is dead or frozen. Called by the loop."""
         if self.is_dead:
             return True
         if self.is_frozen:
@@ -66,7 +66,7 @@ class FakeProcess:
 
 
 def own_process() -> FakeProcess | None:
-    """The process of the task that asks; None for one of no process."""
+    """The process of the current task; None for a task without a process."""
     return _PROCESS.get()
 
 
@@ -87,8 +87,11 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
         return self._now
 
     def run(self, work: Coroutine[Any, Any, T], *, most_seconds: float) -> T:
-        """Runs until the work has ended and returns what it does. Raises RuntimeError when nothing is due any more, and
-        TimeoutError when that has not come about by this time of the loop."""
+        """Runs until the work has ended and returns its result.
+
+        Raises RuntimeError when nothing more is due, and TimeoutError when the loop's time reaches `most_seconds`
+        first.
+        """
         _set_running_loop(self)
         try:
             task: asyncio.Task[T] = self.create_task(work)
@@ -99,7 +102,7 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
             _set_running_loop(None)
 
     def again(self, handles: list[asyncio.Handle]) -> None:
-        """Has what was held back done next, before what else is due."""
+        """Schedules the handles that were held back before all other due handles."""
         self._ready.extendleft(reversed(handles))
 
     def _step(self, most_seconds: float) -> None:
@@ -147,7 +150,7 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        """As any loop. What is due at one time is done in the order in which it was asked for."""
+        """As in any loop. Callbacks due at the same time run in the order in which they were scheduled."""
         timer = asyncio.TimerHandle(when, callback, args, self, context)
         heapq.heappush(self._timers, (when, next(self._count), timer))
         return timer
@@ -183,7 +186,7 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
         return False
 
     def is_running(self) -> bool:
-        """As long as anybody can ask."""
+        """Always true: only running code can call it."""
         return True
 
     def is_closed(self) -> bool:

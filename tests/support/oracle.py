@@ -1,4 +1,4 @@
-"""Judges what became of numbered records by what was sent and what is seen. Pure; no I/O, no clock."""
+"""Judges the fate of numbered records by the records that were sent and seen. Pure; no I/O, no clock."""
 
 from __future__ import annotations
 
@@ -67,10 +67,10 @@ def judge(
     """Judges one history.
 
     `sent`: how many records each task sent, numbered from 0. `seen`: the records of each place that keeps an order (a
-    partition, a file), in its order. `samples`: partitions over time, in order; a transaction is stuck when what
-    committed readers can see stays at one place behind the end for more than 60 s. `offsets`: by name, what an offset
-    says and what it should say after the last visible record. `gone`: what the source itself has lost since; it may be
-    seen, where it was copied before, but is not lost when it is not.
+    partition, a file), in its order. `samples`: partitions over time, in order; a transaction is stuck when the end
+    that committed readers see stays at one place before the log's end for more than 60 s. `offsets`: by name, the
+    reported and the expected offset after the last visible record. `gone`: records that the source itself has lost
+    since; they may be seen, where they were copied before, but do not count as lost.
     """
     answer: dict[str, list[str]] = {name: [] for name in VERDICTS}
     met: dict[Number, str] = {}
@@ -93,8 +93,11 @@ def _walk(
     met: dict[Number, str],
     answer: dict[str, list[str]],
 ) -> None:
-    """One place from its beginning. A repeated record is duplicated wherever it stands; only a first one can be out of
-    order: behind a later one of its task."""
+    """Reads one place from its beginning.
+
+    A repeated record is a duplicate at any position; only the first occurrence can be out of order: after a later
+    record of its task.
+    """
     highest: dict[int, int] = {}
     for index, record in enumerate(records):
         number = parsed(record)

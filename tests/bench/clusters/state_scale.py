@@ -1,4 +1,4 @@
-"""What the state service's work costs with many nodes and clusters in it, on SQLite and on PostgreSQL."""
+"""The cost of the state service's work with many nodes and clusters in it, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -69,8 +69,11 @@ class Size:
 async def measured(
     name: str, url: str, size: Size, folder: Path, *, bootstrap: str, say: Callable[[str], None]
 ) -> list[Figure]:
-    """The figures of one database: what is planned in this process, then what a state service of its own answers while
-    workers report to a broker, where it also publishes its events."""
+    """The figures of one database.
+
+    First planning in this process, then the requests to a state service of its own while workers report to a broker, to
+    which it also publishes its events.
+    """
     keys = folder / "secrets.key"
     async with open_store(url, key_file=keys) as store:
         planner = Executor(store, LIMITS, lambda node: node)
@@ -264,7 +267,7 @@ async def _watched(value: Any, begins: Mapping[str, float], delays: list[float],
 
 
 async def _agents(name: str, service: _Service, size: Size) -> list[Figure]:
-    """What the agents' links cost: the complete sets, then nothing but heartbeats, then changes of single workers."""
+    """The cost of the agents' links: the complete sets, then nothing but heartbeats, then changes of single workers."""
     async with channel(f"127.0.0.1:{service.port}") as new_channel:
         stub = sessions_grpc.SessionServiceStub(new_channel)
         agents = [_Agent(stub, _node(number), number) for number in range(size.nodes)]
@@ -292,7 +295,7 @@ async def _agents(name: str, service: _Service, size: Size) -> list[Figure]:
 
 
 def _have_all(agents: Sequence[_Agent], tasks: Sequence[asyncio.Future[None]]) -> bool:
-    """Whether all agents have their workloads. Raises what a session ended with: agents here do not try again."""
+    """Whether all agents have their workloads. Raises the error that ended a session: agents here do not try again."""
     for task in tasks:
         if task.done():
             task.result()
@@ -316,7 +319,7 @@ async def _changes(service: _Service, value: Any, agents: Sequence[_Agent]) -> l
 
 
 class _Agent:
-    """Keeps a session open and counts what it is told."""
+    """Keeps a session open and counts the messages that it receives."""
 
     def __init__(self, stub: sessions_grpc.SessionServiceStub, name: str, number: int) -> None:
         self._stub, self._name, self._number = stub, name, number

@@ -180,7 +180,7 @@ def _server(seeds: str, say: Callable[[str], None]) -> Figure:
 
 
 async def _memory(bench: Bench, ours: System, seeds: str) -> Figure:
-    """The most that a copy adds to our processes, over what they had when a slot had copied a document a vbucket.
+    """The most memory that a copy adds to our processes, compared with a slot that has copied a document per vbucket.
 
     Spark's Java machine is left out: it has no part in the copy, and its heap grows by itself.
     """
@@ -204,7 +204,7 @@ async def _memory(bench: Bench, ours: System, seeds: str) -> Figure:
 
 
 async def _polled(bench: Bench, ours: System, seeds: str) -> Figure:
-    """As the official connector is by default: what is on disk is asked every 100 ms."""
+    """As the official connector by default: polls every 100 ms for what is persisted."""
     before = cpu_seconds(ours.processes())
     rate = await _copied(bench, ours, seeds, **{POLLING: "100ms"})
     used = cpu_seconds(ours.processes()) - before
@@ -213,7 +213,7 @@ async def _polled(bench: Bench, ours: System, seeds: str) -> Figure:
 
 
 async def _held_rate(bench: Bench, ours: System, seeds: str) -> Figure:
-    """How far the rate of a drain rate's seconds is from what was asked for, in percent."""
+    """The deviation of the rate from the configured drain rate over some seconds, in percent."""
     name = f"held-{next(_NUMBERS)}"
     topic = f"{name}-travel"
     bench.topics.create(topic)
@@ -241,13 +241,13 @@ async def _held_rate(bench: Bench, ours: System, seeds: str) -> Figure:
 
 
 async def _idle(bench: Bench, ours: System) -> list[Figure]:
-    """What a task that has copied all costs, in its slot and parked, over what the worker costs without it."""
+    """The processor use of a task that has copied everything, in its slot and parked, above the worker's own use."""
     results = []
     async with served(VBUCKETS) as seeds:
         for kind, park in (("idle", "-1"), ("parked", "1000")):
             name = f"{kind}-{next(_NUMBERS)}"
             bench.topics.create(name)
-            await asyncio.sleep(REST_SECONDS)  # a slot that was begun in place of one that ended is no cost of the task
+            await asyncio.sleep(REST_SECONDS)  # starting a replacement slot is no cost of the task
             without = await _percent(bench, ours)
             await create(ours, name, {**official(seeds, name), "keelman.park.after.ms": park})
             try:
@@ -263,7 +263,7 @@ async def _idle(bench: Bench, ours: System) -> list[Figure]:
 
 
 async def _percent(bench: Bench, system: System) -> float:
-    """Of a core, over a while; says which processes it was."""
+    """The percentage of a core used over a while; reports the processes that used it."""
     before, begun = _used(system), time.monotonic()
     await asyncio.sleep(IDLE_SECONDS)
     used = {process: seconds - before.get(process, 0.0) for process, seconds in _used(system).items()}
@@ -274,7 +274,7 @@ async def _percent(bench: Bench, system: System) -> float:
 
 
 def _used(system: System) -> dict[tuple[int, str], float]:
-    """Processor seconds of each process, by its number and what it calls itself."""
+    """Processor seconds of each process, by its pid and command line."""
     answer = {}
     for process in python(system):
         with suppress(psutil.NoSuchProcess):

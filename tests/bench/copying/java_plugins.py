@@ -1,7 +1,7 @@
 """Java plugins in both systems: Apache's file connectors, Debezium's PostgreSQL source and its JDBC sink.
 
-Each row starts both systems for itself. What is measured first is cold, of machines that have compiled nothing yet; the
-rounds behind it are warm. Both are exactly-once for sources.
+Each row starts both systems for itself. The first measurement is cold, of machines that have compiled nothing yet; the
+rounds after it are warm. Both are exactly-once for sources.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ async def rate(level: Callable[[], int], expected: int) -> float:
 
 
 def _class_of(system: System, name: str) -> Mapping[str, str]:
-    """Ours has a class of that name itself: this asks for Java's."""
+    """Our system has its own class of that name: the prefix selects Java's."""
     return {"connector.class": f"java:{name}" if system.name == "keelman" else name}
 
 
@@ -235,8 +235,10 @@ def _rows_of(target: str) -> int:
 
 
 async def memory(bench: Bench) -> list[Figure]:
-    """What the slot of a Debezium task takes, and that of twenty small tasks of one plugin that share it; beside that
-    what they add to an idle system, with the plugin hosts of ours."""
+    """The memory of a Debezium task's slot, and of the slot that twenty small tasks of one plugin share.
+
+    Beside that the memory that they add to an idle system, with the plugin hosts of ours.
+    """
     figures: list[Figure] = []
     async with sides(bench, "java-memory", keelman_plugin_tasks_per_slot=str(SMALL_TASKS)) as both:
         added: dict[str, list[float]] = {}

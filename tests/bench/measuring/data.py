@@ -1,4 +1,4 @@
-"""What is copied, and how its arrival is seen: records of 100 bytes in a file and a topic, ends of topics and files."""
+"""The copied data and its arrival: records of 100 bytes in a file and a topic, ends of topics and files."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ QUIET = {"log_level": 0}
 PARTITIONS = 4
 LED_SECONDS = 60.0
 VISIBLE_SECONDS = 300.0  # so long three brokers may need on a machine that has no time for them
-# What a topic that was made just now answers, or one whose leader moves, or a broker that is away for a moment.
+# Answers for a topic that has just been created, a leader that moves, or a broker that is briefly away.
 PASSES = frozenset(
     {
         KafkaError.LEADER_NOT_AVAILABLE,
@@ -61,11 +61,11 @@ def write_lines(file: Path, count: int, start: int = 0) -> None:
 
 
 class Missed(Exception):
-    """A measurement saw nothing of what it was to measure: it is made again."""
+    """A measurement missed the effect that it measures: it is repeated."""
 
 
 def passes(error: KafkaException) -> bool:
-    """Whether it passes by itself: whoever asks again gets another answer."""
+    """Whether the error passes by itself: a later request succeeds."""
     return error.args[0].code() in PASSES
 
 
@@ -147,7 +147,7 @@ class Topics:
         deadline = time.monotonic() + VISIBLE_SECONDS
         while True:
             try:
-                # A look that asks a former leader waits out its time: a short one asks the next leader soon.
+                # A request to a former leader waits for its timeout: a short one reaches the next leader soon.
                 return max(0, int(self._looker.get_watermark_offsets(partition, timeout=2)[1]))
             except KafkaException as error:
                 if not passes(error) or time.monotonic() > deadline:
@@ -194,10 +194,11 @@ class Topics:
 async def arrival_rate(
     level: Callable[[], int], expected: int, *, per: float = 1.0, seconds: float = 600.0, quiet: float = 2.0
 ) -> float:
-    """Records a second from the first arrival seen until the last.
+    """Records per second from the first observed arrival to the last.
 
-    `level` is looked at ten times a second; the end is the first look at the level that then stays for `quiet` seconds
-    at or above `wanted`. `per` is what one record adds to the level. Raises Missed if all was there at the first look.
+    The function reads `level` ten times a second; the end is the first reading of a level that then stays for `quiet`
+    seconds at or above `wanted`. `per` is the amount that one record adds to the level. Raises Missed if the first
+    reading already shows everything.
     """
     deadline = time.monotonic() + seconds
     first: tuple[float, int] | None = None

@@ -1,4 +1,4 @@
-"""Figures: what was measured, how it compares, and the table and file that say so."""
+"""Figures: the measurements, the comparison, and the table and file that show them."""
 
 from __future__ import annotations
 
@@ -48,9 +48,10 @@ def compared(  # noqa: PLR0917
     goal: str,
     also: Mapping[str, tuple[str, str]] | None = None,
 ) -> list[Figure]:
-    """One row for each variant of the peer; the goal stands at its best one.
+    """One row for each variant of the peer; the goal belongs to the best variant.
 
-    More is better where the goal says ">=". `also` gives single variants a row of their own: variant to name and goal.
+    More is better if the goal begins with ">=". `also` gives single variants a row of their own: variant to name and
+    goal.
     """
     better = max if goal.startswith(">=") else min
     mine = statistics.median(ours)
@@ -86,7 +87,7 @@ def alone(name: str, unit: str, values: Sequence[float], value: float, limit: st
 
 
 def beside(name: str, unit: str, ours: float, peer: float, limit: str) -> Figure:
-    """A row of one figure that has a limit of its own; the peer's stands beside it."""
+    """A row of one figure that has a limit of its own, beside the peer's figure."""
     return Figure(name, unit, ours, peer, "as shipped", limit, ours / peer, "", 1, "")
 
 
@@ -135,10 +136,10 @@ def show(figures: Sequence[Figure], console: Console) -> None:
 
 
 def save(row: str, figures: Sequence[Figure], failure: str, file: Path, measured: Mapping[str, object]) -> None:
-    """Puts one row that was measured into the file, where those of other names stay as they are.
+    """Writes one measured row to the file; rows of other names stay unchanged.
 
-    `measured` says when and on what. A row that failed keeps the figures of an earlier run, which say when they were
-    measured, and is listed among `failures` until it is measured again. The file is replaced as a whole.
+    `measured` holds the time and the machine. A row that failed keeps the figures of an earlier run, with the time of
+    their measurement, and is listed among `failures` until it is measured again. The file is replaced as a whole.
     """
     told = json.loads(file.read_text()) if file.exists() else {}
     names = {figure.name for figure in figures}

@@ -16,7 +16,7 @@ SETTLED = 0.97
 
 
 async def seen(measure: Callable[[], Awaitable[T]]) -> T:
-    """What is measured; a measurement that missed what it was to see is made again, twice at most."""
+    """The result of a measurement; a measurement that missed its effect is repeated, twice at most."""
     for _ in range(2):
         try:
             return await measure()
@@ -26,7 +26,7 @@ async def seen(measure: Callable[[], Awaitable[T]]) -> T:
 
 
 def order(turn: int, variants: Sequence[str]) -> list[str]:
-    """Who is measured when in a round: ours beside the first variant, first in even rounds, last in odd ones."""
+    """The order of measurements in a round: ours next to the first variant, first in even rounds, last in odd ones."""
     names = [OURS, *variants]
     return names if turn % 2 == 0 else names[::-1]
 
@@ -34,8 +34,10 @@ def order(turn: int, variants: Sequence[str]) -> list[str]:
 async def settled(
     variants: Sequence[str], measure: Callable[[str], Awaitable[T]], cost: Callable[[T], float], at_most: int
 ) -> None:
-    """Rounds that do not count, until what a copy costs the brokers has not fallen in two of them: their Java compiler
-    takes as much of the processors at first as the copies do."""
+    """Runs rounds that do not count, until the copy's cost to the brokers has not fallen in two of them.
+
+    The brokers' Java compiler takes as much of the processors at first as the copies do.
+    """
     least, dearer = math.inf, 0
     for _ in range(at_most):
         costs = [cost(await seen(lambda name=name: measure(name))) for name in order(0, variants)]
@@ -54,7 +56,7 @@ async def interleaved(
     *,
     warm_up: int = 0,
 ) -> dict[str, list[T]]:
-    """What was measured of each, round by round; ours under OURS.
+    """The measurements of each system, round by round; ours under OURS.
 
     From the second round on the variant that is best so far, by the least `rank`, is measured next to ours. The
     `warm_up` rounds before, whose numbers are below 0, do not count: Java's compiler takes as much of the processors in
@@ -72,7 +74,7 @@ async def interleaved(
 
 
 def picked(answer: Mapping[str, Sequence[T]], of: Callable[[T], float]) -> tuple[list[float], dict[str, list[float]]]:
-    """One figure of what was measured: ours, and that of each variant."""
+    """One figure of the measurements: ours, and that of each variant."""
     figures = {name: [of(value) for value in values] for name, values in answer.items()}
     return figures.pop(OURS), figures
 

@@ -43,7 +43,7 @@ async def brokers(home: Path, number: int) -> AsyncIterator[list[BrokerProcess]]
 
 
 class Site:
-    """One cluster of brokers; on three, topics have three replicas of which two must have what is acknowledged."""
+    """One cluster of brokers; on three, topics have three replicas, two of which must have an acknowledged record."""
 
     bootstrap: str
     topics: Topics
@@ -52,7 +52,7 @@ class Site:
     def __init__(
         self, stack: AsyncExitStack, folder: Path, records: int, say: Callable[[str], None], *, brokers: int = 1
     ) -> None:
-        """Starts nothing yet; what is started ends with the stack."""
+        """Starts nothing yet; later starts end with the stack."""
         self._stack, self._folder, self._records, self._say, self.brokers = stack, folder, records, say, brokers
         self._started = False
         self._systems: dict[str, System] = {}
@@ -74,7 +74,7 @@ class Site:
         self._started = True
 
     async def end_systems(self) -> None:
-        """Ends both systems; whoever asks for one again gets a new one, in a group of its own."""
+        """Ends both systems; a later request for either starts a new one, in a group of its own."""
         running, self._running, self._systems = self._running, AsyncExitStack(), {}
         await running.aclose()
 

@@ -27,7 +27,7 @@ REST_SECONDS, REST_SHARE = 0.5, 0.2
 
 
 class System(Protocol):
-    """What a benchmark asks of either system."""
+    """The interface that a benchmark uses of either system."""
 
     name: str
 
@@ -190,7 +190,7 @@ async def connect(
 
 
 async def create(system: System, name: str, config: Mapping[str, str]) -> None:
-    """Creates a connector, also where the system asks for patience (409). Raises AssertionError with its answer."""
+    """Creates a connector, and retries while the system answers 409. Raises AssertionError with its answer."""
 
     async def created() -> bool:
         answer = await system.ask("PUT", f"/connectors/{name}/config", {**config, "name": name})
@@ -253,8 +253,10 @@ def cpu_seconds(processes: list[psutil.Process]) -> float:
 
 
 async def at_rest(*systems: System) -> None:
-    """Waits until these have next to nothing left to do of what was measured before: a task that ends has its slot, or
-    its thread, a little longer than its connector can be seen."""
+    """Waits until these systems have next to nothing left to do for earlier measurements.
+
+    A task that ends has its slot, or its thread, a little longer than its connector can be seen.
+    """
 
     async def rests() -> bool:
         before = [cpu_seconds(system.processes()) for system in systems]

@@ -1,4 +1,4 @@
-"""Workers that die, and workers that others take the place of: how long nobody copies, what becomes of the records."""
+"""Workers that die, and workers whose tasks others take: the time without copying, and the fate of the records."""
 
 from __future__ import annotations
 
@@ -77,11 +77,11 @@ class Growing:
 async def kill_one(
     name: str, members: Sequence[Member], topics: Topics, bootstrap: str, folder: Path
 ) -> tuple[float, float]:
-    """Seconds from kill -9 of one of the workers until the last of the tasks that it had copies again, and the longest
-    time without a line of any of these, as far as tasks that move back to the worker's successor.
+    """The seconds from kill -9 of a worker until its tasks copy again, and the longest time without a line.
 
-    A task's copy run may go on for as long as its dead worker's lease: it copies again with the first line that comes
-    after its status names a living worker.
+    The first figure ends with the last of the tasks that the worker had. The second covers the same tasks, until they
+    move back to the worker's successor. A task's copy run may continue for as long as its dead worker's lease: it
+    copies again with the first line that comes after its status names a living worker.
     """
     topic = f"failover-{name}"
     topics.create(topic, 1)
@@ -104,7 +104,7 @@ async def kill_one(
 
 
 async def _copied_again(member: Member, topic: str, index: int, dead: Member, reader: Reader) -> float:
-    """When the first line of the file came after another worker than the dead one said that the task runs there."""
+    """The time of the file's first line after a worker other than the dead one reported that the task runs there."""
 
     async def moved() -> bool:
         answer = await member.ask("GET", f"/connectors/{topic}-{index}/status")
@@ -166,7 +166,7 @@ async def created(member: Member, name: str, config: dict[str, str]) -> None:
 
 @contextlib.asynccontextmanager
 async def ours(folder: Path, bootstrap: str) -> AsyncIterator[list[Member]]:
-    """Three workers that share a Spark service; nobody looks after them."""
+    """Three workers that share a Spark service, without an agent."""
     async with contextlib.AsyncExitStack() as stack:
         results, spark = [], ""
         for number in range(3):

@@ -1,4 +1,4 @@
-"""Workers beside Kafka Connect's: how soon they are there, what they weigh, how soon they take what they are told."""
+"""Workers beside Kafka Connect's: their start time, their memory, and how soon they accept requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ async def start(worker: Keelman | Connect) -> float:
 
 
 async def _placed(client: httpx.AsyncClient, url: str) -> bool:
-    """Whether its health says that its start is over, be it without a Spark service."""
+    """Whether its health reports a finished start, even without a Spark service."""
     try:
         return str((await client.get(url)).json()["status"]) != "starting"
     except httpx.HTTPError:
@@ -59,7 +59,7 @@ async def idle_pss(worker: Keelman | Connect) -> float:
 
 
 async def creations(system: System, topic: str, folder: Path, count: int) -> list[float]:
-    """Milliseconds of each `POST /connectors`, four at a time; one that is told to come back (409) comes back."""
+    """Milliseconds of each `POST /connectors`, four at a time; a request that is answered with 409 is repeated."""
     folder.mkdir(parents=True, exist_ok=True)
     gate, names = asyncio.Semaphore(CLIENTS), [f"made-{number}" for number in range(count)]
 

@@ -9,7 +9,7 @@ from chaos.operations.history import Operation
 
 @dataclass(frozen=True)
 class Kind:
-    """`path` has the connector's name for {}; `writes` says that it changes what the cluster keeps of a connector."""
+    """`path` has the connector's name for {}; `writes`: it changes the state that the cluster stores of a connector."""
 
     method: str
     path: str
@@ -60,7 +60,7 @@ OFFSETS_KEPT = {409: "was changed while", 500: "haven't stopped completely yet"}
 
 
 def sure(operation: Operation) -> bool:
-    """Whether the answer says what was done. Without such an answer it may have been done, or be done yet."""
+    """Whether the answer tells the outcome. Otherwise the operation may have happened, or may still happen."""
     if operation.kind == "create" and operation.status == 409:
         return "already exists" in operation.message
     return operation.kind not in KINDS or operation.status in KINDS[operation.kind].statuses

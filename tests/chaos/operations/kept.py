@@ -1,6 +1,6 @@
-"""What a worker cluster keeps of one connector, and how each operation changes it or tells of it. Pure.
+"""The stored state of one connector in a worker cluster, and how each operation changes or reads it. Pure.
 
-An operation is taken to happen at one moment between its begin and its answer.
+An operation takes effect at one moment between its begin and its answer.
 """
 
 from __future__ import annotations
@@ -57,9 +57,10 @@ def tells(operation: Operation, name: str) -> bool:
 
 
 def after(operation: Operation, stored: Kept, name: str) -> Kept | None:
-    """What is kept once the operation is done; None when, with this before it, it cannot be, or not be answered so.
+    """The stored state after the operation.
 
-    One that is not sure to be done may as well be left out: that is up to who puts operations in an order.
+    None if the operation is impossible in the state before it, or cannot get this answer then. An operation without a
+    sure answer may be left out: the caller that orders the operations decides.
     """
     there = stored.config is not None
     if operation.kind == END or not KINDS[operation.kind].writes:
@@ -104,12 +105,12 @@ def _made(operation: Operation) -> Kept | None:
 
 
 def _true(operation: Operation, stored: Kept, name: str) -> bool:
-    """Whether what a read was answered is so."""
+    """Whether the answer of a read is true."""
     kind, answer, there = operation.kind, operation.answer, stored.config is not None
     if kind == "list":
         return (name in answer) == there
     if kind == "expand":
-        told = answer.get(name, {}).get("info")  # absent for one that has no status yet, too
+        told = answer.get(name, {}).get("info")  # absent also for a connector that has no status yet
         return told is None or _config(told["config"]) == stored.config
     if kind == END:
         same = _config(answer["config"]) == stored.config
@@ -142,7 +143,7 @@ def _offset(offsets: list[Any]) -> str:
 
 
 def _altered(operation: Operation) -> str | None:
-    """Nobody knows the first partition of a sink's whose one partition alone was altered."""
+    """The altered offset of a sink's first partition; unknown if only the other partition was altered."""
     if operation.kind == "reset offsets":
         return _offset([])
     rows = operation.body["offsets"]

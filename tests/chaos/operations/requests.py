@@ -1,4 +1,4 @@
-"""What random clients ask for, and what comes of it: each answer is kept, and looked at when it comes."""
+"""The requests of random clients and their results: each answer is kept, and checked on arrival."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class Requests:
         return operation
 
     async def client(self, number: int, chance: random.Random, seconds: float) -> None:
-        """Asks one thing after another for so long."""
+        """Sends one request after another for this many seconds."""
         (plans, weights) = zip(*PLANS.items(), strict=True)
         while self.now < seconds:
             name = chance.choice(self.connectors.names)
@@ -124,7 +124,7 @@ class Requests:
             await ask(plan)
 
     async def _alter(self, name: str, ask: Callable[..., Any], chance: random.Random) -> None:
-        """Alters or resets the offsets of those of which nobody wants to know what they deliver; reads them."""
+        """Alters or resets the offsets of connectors whose deliveries are not judged; reads them."""
         if self.connectors.word(name) in ALTERED:
             if chance.random() < 0.7:
                 await ask("stop")

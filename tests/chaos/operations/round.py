@@ -1,4 +1,4 @@
-"""One round: clients ask, faults happen, all comes to rest, and everything is judged."""
+"""One round: clients send requests, faults happen, the system comes to rest, and everything is judged."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Round:
         print(f"  VIOLATION {text}", flush=True)
 
     async def run(self) -> None:
-        """To its end. Raises AssertionError when it does not get there; what was answered is judged all the same."""
+        """Runs to the end. Raises AssertionError if it does not get there; the answers are judged in any case."""
         try:
             await self._run()
         finally:
@@ -97,7 +97,7 @@ class Round:
                     self.violation(f"worker {number} ended with {code} in the end")
 
     def keep(self, folder: Path) -> None:
-        """Keeps the history and what the workers logged."""
+        """Keeps the history and the workers' logs."""
         shutil.rmtree(folder, ignore_errors=True)
         write(folder / "history.jsonl", self.requests.history)
         for number, log in self._logs():
@@ -109,7 +109,7 @@ class Round:
         return [(number, worker.output) for number, worker in there]
 
     async def _busy(self) -> None:
-        """Clients ask, and workers and tasks have their faults."""
+        """Clients send requests while workers and tasks have their faults."""
         self.requests.begun = time.monotonic()
         end = self.requests.begun + self.seconds
         async with Siblings() as siblings:
@@ -145,8 +145,10 @@ class Round:
             file.close()
 
     async def _recover(self) -> None:
-        """What has failed and does not come back by itself does by a restart; one that is deleted and made again has
-        used the topics of its new self alone."""
+        """A connector that failed and does not recover by itself recovers by a restart.
+
+        A connector that is deleted and created again reports only the topics that its new instance has used.
+        """
         chance = self._chance("again")
         failing = self.connectors.full("failing-source")
         self.connectors.order("fail")
@@ -178,12 +180,12 @@ class Round:
             self.violation(f"{name} was deleted and made again, and is not told to use {used} alone: {told}")
 
     async def _uses(self, name: str, topics: list[str]) -> bool:
-        """Whether this is what every worker says that the connector has used."""
+        """Whether every worker reports exactly these topics as used by the connector."""
         requests = [await self.requests.ask("topics", name, worker=number) for number in range(WORKERS)]
         return all(request.status == 200 and request.answer[name]["topics"] == topics for request in requests)
 
     async def _settle(self) -> None:
-        """Returns when all is as it was asked for, or was not in time; then history ends with what is kept."""
+        """Returns when the requested state is reached or the time is over; ends the history with the stored state."""
         begun = time.monotonic()
         results: list[str] = []
         try:

@@ -1,4 +1,4 @@
-"""What differs, once nobody asks for anything any more, between what is asked for and what is there."""
+"""The differences between the requested and the actual state, once no more requests arrive."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ LOOK_SECONDS = 30.0
 
 
 class Place(NamedTuple):
-    """Who has a connector or, with a number, a task of it, and in which state."""
+    """A connector or, with a number, one of its tasks: the worker that runs it and its state."""
 
     connector: str
     task: int | None
@@ -35,7 +35,7 @@ class Place(NamedTuple):
 
 @dataclass
 class Told:
-    """What one worker tells."""
+    """The state that one worker reports."""
 
     id: str
     names: set[str]
@@ -45,7 +45,7 @@ class Told:
 
 
 async def config_topic(bootstrap: str, group: str) -> ConfigState:
-    """What the group's config topic has."""
+    """The state that is stored in the group's config topic."""
     state = ConfigState()
     rows = await read_topic(
         {"bootstrap.servers": bootstrap}, f"{group}-configs", client_id="look", seconds=LOOK_SECONDS
@@ -66,7 +66,7 @@ async def differences(workers: Workers, bootstrap: str, spark: str, group: str, 
 
 
 def differing(config: ConfigState, told: list[Told], runs: list[copy.CopyRun]) -> list[str]:
-    """The same of what the config topic has, the workers tell and the Spark service runs. Pure."""
+    """The differences between the config topic, the workers' reports and the Spark service's copy runs. Pure."""
     actual_differing = [*_among_workers(config, told), *_metrics(told), *_runs(told[0], runs)]
     for name in config.connectors.keys() & told[0].expanded.keys():
         actual_differing += _connector(config, name, told[0].expanded[name])
@@ -83,7 +83,7 @@ async def _told(workers: Workers, number: int, names: list[str]) -> Told:
 
 
 def measured(worker: str, metrics: str) -> set[Place]:
-    """What the text of a worker's metrics says of connectors and tasks."""
+    """The connectors and tasks in the text of a worker's metrics."""
     result = METRIC.findall(metrics)
     return {Place(name, int(task) if task else None, worker, state) for name, task, state in result}
 
@@ -135,13 +135,13 @@ def _runs(told: Told, runs: list[copy.CopyRun]) -> Iterator[str]:
 
 
 def _rests(task: dict[str, Any]) -> bool:
-    """Whether a task of a paused connector is as it is to be: one that has failed stays so, and is not to be tried."""
+    """Whether a task of a paused connector rests: it is paused, or it has failed and no restart is due."""
     restart = task.get("keelman", {}).get("restart", {})
     return task["state"] == "PAUSED" or (task["state"] == "FAILED" and "next" not in restart)
 
 
 def _connector(config: ConfigState, name: str, expanded: dict[str, Any]) -> Iterator[str]:
-    """It is as it was asked for, its tasks with what it is configured with now."""
+    """The connector has the requested state, and its tasks run with its current configuration."""
     connector, target = config.connectors[name], config.target(name)
     status = expanded["status"]
     states = [task["state"] for task in status["tasks"]]

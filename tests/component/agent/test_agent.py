@@ -120,7 +120,7 @@ async def test_a_child_that_ignores_sigterm_is_killed_after_the_grace(node: Node
     status = await eventually(lambda: node.state.in_state("worker/demo/0", "STOPPED"))
     assert (status.reason, status.exit_code, status.pid) == ("KILLED", -signal.SIGKILL, 0)
     assert not alive(first.pid)
-    # Its files stay until it is to be removed; then the system forgets it and so does the node.
+    # Its files stay until the system removes it; then the system and the node forget it.
     assert node.home.workload("worker/demo/0").exists()
     node.state.assign(workload(script=STUBBORN, goal=REMOVED, generation=3))
     await eventually(lambda: node.state.in_state("worker/demo/0", "REMOVED"))
@@ -140,7 +140,7 @@ async def test_by_force_it_is_killed_at_once(node: Node) -> None:
     node.agent(grace_seconds="600")
     first = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
     await eventually(lambda: b"up" in (node.home.workload("worker/demo/0") / "log").read_bytes())
-    # It was asked first and takes its time.
+    # The first stop is not forced and takes its time.
     node.state.assign(workload(script=STUBBORN, goal=STOPPED, generation=2))
     await eventually(lambda: node.state.in_state("worker/demo/0", "STOPPING"))
     node.state.assign(workload(script=STUBBORN, goal=STOPPED, generation=3, force=True))
@@ -150,7 +150,7 @@ async def test_by_force_it_is_killed_at_once(node: Node) -> None:
 
 
 async def test_a_taken_port_is_named_and_the_workload_starts_when_it_is_free(node: Node) -> None:
-    (port,) = free_ports(1)  # below those of outgoing connections, one of which could have it next
+    (port,) = free_ports(1)  # below the ports of outgoing connections, which could take it
     with socket.create_server(("127.0.0.1", port)):
         node.state.assign(workload(port=port))
         node.agent()
@@ -219,7 +219,7 @@ async def test_generations_fence_and_a_new_one_restarts(node: Node) -> None:
     assert second.pid != first.pid
     assert second.restarts == 0
     assert not alive(first.pid)
-    # One that the system no longer knows is stopped, and its files stay.
+    # A workload that the system no longer knows is stopped, and its files stay.
     del node.state.workloads["worker/demo/0"]
     node.state.drop()
     await eventually(lambda: not alive(second.pid))

@@ -1,4 +1,4 @@
-"""A worker that is started by the flags of Connect's first agents, and asked as their documentation has it."""
+"""A worker started by the flags of Connect's first agents, with requests as in their documentation."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ async def test_the_flags_of_the_first_agents(bootstrap: str, link: tuple[LinkSid
             "registry   http://127.0.0.1:8081\n",
         ):
             assert line in worker.output
-        # The documented requests, in their order; nobody answers at the nodes.
+        # The documented requests, in their order; the nodes do not answer.
         item, printed = "couchbase-kafka-connector", {**DOCUMENTED["config"], "name": DOCUMENTED["name"]}
         status, told = await as_printed(worker.port, "POST /connectors", DOCUMENTED)
         assert (status, told["config"], told["type"]) == (201, printed, "source")
@@ -69,7 +69,7 @@ async def test_the_flags_of_the_first_agents(bootstrap: str, link: tuple[LinkSid
             404,
             {"error_code": 404, "message": f"Connector {item} not found"},
         )
-        # A class of which nobody is asked.
+        # A class that is not called.
         config = {"connector.class": SOURCE, "file": "/nowhere/in", "topic": "flags"}
         status, told = await as_printed(worker.port, "POST /connectors/known/config", config)
         assert (status, told["config"], told["name"]) == (201, {**config, "name": "known"}, "known")

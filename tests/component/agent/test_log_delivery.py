@@ -1,4 +1,4 @@
-"""Logs of workers are delivered: each line once and in order, whoever dies in between."""
+"""Logs of workers are delivered: each line once and in order, whichever process dies in between."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from support.servers.object_store import KEY, SECRET, object_store
 pytestmark = pytest.mark.component
 NAME = "worker/demo/0"
 FORM = re.compile(rb"\[Worker-[0-9a-f]{17}\] line (\d+)")
-# Goes on counting where the process before it ended: its log is the only thing that both write.
+# Continues counting where the process before it ended: its log is the only thing that both write.
 WRITER = """
 import os, re, time
 text = open('log', 'rb').read().strip(b'\\0') if os.path.exists('log') else b''
@@ -158,7 +158,7 @@ async def to_objects(node: Node) -> None:
     await grown(node, 3000)
     await eventually(lambda: "log_not_delivered" in node.log_of_agent(), seconds=60)
     log = Log(node.home.workload(NAME) / "log")
-    await eventually(lambda: len(log.parts()) > 3, seconds=60)  # they are kept, since nobody has them yet
+    await eventually(lambda: len(log.parts()) > 3, seconds=60)  # the parts are kept until they are delivered
     buckets.unlink()
     await deaths(node, **settings)
     end = written(node)

@@ -78,7 +78,7 @@ async def is_empty(gateway: Gateway) -> bool:
 
 
 async def applied(gateway: Gateway, folder: Path, text: str, *, prune: str = "") -> list[str]:
-    """What `keelman apply` says of each resource of a file of this text."""
+    """The lines of `keelman apply` for each resource of a file of this text."""
     (file := folder / "file.yaml").write_text(text)
     said: list[str] = []
     plan = await plan_and_write(gateway, read_manifests([str(file)]), selector([prune]).takes if prune else None)
@@ -87,7 +87,7 @@ async def applied(gateway: Gateway, folder: Path, text: str, *, prune: str = "")
 
 
 def with_extra(spec: Any) -> list[str]:
-    """Keeps what a manifest never names, as another program does."""
+    """Sets a field that no manifest names, as another program does."""
     spec.extra.update({"theirs": spec.extra["theirs"] + 1 if "theirs" in spec.extra else 1})
     return ["extra"]
 

@@ -1,4 +1,4 @@
-"""How the Couchbase connectors reach a cluster, and what they say at once where they cannot."""
+"""How the Couchbase connectors reach a cluster, and the errors that they report at once if they cannot."""
 
 import ssl
 from collections import Counter
@@ -28,7 +28,7 @@ def server() -> Iterator[CouchbaseServer]:
 
 
 def said(runs: Callable[..., Run], bootstrap: str, config: dict[str, str]) -> str:
-    """With what a run failed."""
+    """The error with which a run failed."""
     return runs(ticket(bootstrap, config)).until_state("FAILED", seconds=60).message
 
 
@@ -155,7 +155,7 @@ def test_over_tls_with_a_password(bootstrap: str, name: str, runs: Callable[...,
 
 
 def with_store(secured: Secured, fields: dict[str, str], store: str) -> dict[str, str]:
-    """With a client's certificate; the password that is asked for must not be used."""
+    """With a client's certificate; the configured password must not be used."""
     more = {"couchbase.client.certificate.path": str(secured.folder / store)}
     return {**secured.config(fields), **more, "couchbase.client.certificate.password": STORE_PASSWORD}
 

@@ -1,4 +1,4 @@
-"""Two Go clients follow the test server: what they see is what it has, so it keeps to the protocol as they know it.
+"""Two Go clients follow the test server and see exactly its contents: it keeps to the protocol as they implement it.
 
 gocbcore is the client of Couchbase's Go SDK, gomemcached that of Couchbase's own services; they share no code.
 """
@@ -43,7 +43,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Client(Follower):
-    """One of both."""
+    """Either of the two clients."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.seen: Seen = {}
@@ -72,8 +72,10 @@ def streaming(server: CouchbaseServer, program: Path) -> AbstractAsyncContextMan
 
 
 def stored(server: CouchbaseServer, *, expirations: bool) -> Seen:
-    """What a client sees from the beginning; without `expirations` those are deletions for it. Neither asks for
-    extended attributes."""
+    """The changes that a client sees from the beginning.
+
+    Without `expirations` those are deletions for it. Neither client requests extended attributes.
+    """
     kinds = {MUTATION: "mutation", DELETION: "deletion", EXPIRATION: "expiration" if expirations else "deletion"}
     answer: Seen = {}
     for number, history in server.vbuckets.items():

@@ -1,6 +1,6 @@
 """The official Java client and ours follow the same test server side by side: both must see the same of each scenario.
 
-What only one of them sees is either a fault of the server, which is made from the protocol's rules, or one of ours.
+A difference is either a fault of the server, which is written from the protocol's rules, or a fault of ours.
 """
 
 import asyncio
@@ -112,7 +112,7 @@ BEFORE: list[Scenario] = [
 @pytest.mark.parametrize("compression", ["ENABLED", "DISABLED", "FORCED"])
 @pytest.mark.parametrize("scenario", BEFORE, ids=lambda value: value.__name__)
 async def test_both_clients_see_what_the_server_has(classes: list[Path], scenario: Scenario, compression: str) -> None:
-    """Of what was there before them: each document's last change, of collections that there are."""
+    """Of the documents stored before they connect: each document's last change, in collections that exist."""
     with couchbase_server(vbuckets=8, nodes=2) as server:
         scenario(server)
         async with java(server, classes, compression=compression) as theirs, ours(server) as mine:
@@ -158,7 +158,7 @@ async def test_both_clients_read_a_collection_until_it_is_dropped(classes: list[
 
 
 def put_hotel(server: CouchbaseServer) -> None:
-    """A change of what nobody asked for."""
+    """Changes a document that no stream includes."""
     server.put("third-hotel", {}, scope="inventory", collection="hotel", vbucket=1)
 
 

@@ -22,7 +22,7 @@ def server() -> Iterator[CouchbaseServer]:
 
 
 async def is_held(server: CouchbaseServer, mine: Ours, *keys: str) -> None:
-    """Waits until it was asked some more what is on disk; no document but these was seen then."""
+    """Waits for some more polls of the persisted state; no document but these was seen by then."""
     before = server.observed
     await eventually(lambda: server.observed >= before + 4, seconds=60)
     assert mine.keys == sorted(keys)
@@ -86,7 +86,7 @@ async def test_a_copy_that_is_busy_is_asked_again(server: CouchbaseServer, statu
 
 
 async def test_a_failover_to_a_replica_that_had_less_on_disk_takes_nothing_back(server: CouchbaseServer) -> None:
-    """What was given was on disk there too."""
+    """The emitted documents were persisted there too."""
     server.persist(1, 2, replica=True)
     async with ours(server, polling_ms=POLLING_MS) as mine:
         await asyncio.to_thread(lambda: [server.put(f"doc-{n}", {}, vbucket=1) for n in range(2)])

@@ -1,4 +1,4 @@
-"""A mirror whose target does not take one of its topics goes on with the others, and comes back to that one."""
+"""A mirror whose target rejects one of its topics continues with the others, and retries that one."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def alter(bootstrap: str, topic: str, **settings: str) -> None:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is set aside is tried again within half a second, and not within a minute."""
+    """A topic set aside is retried within half a second, and not within a minute."""
     monkeypatch.setattr(topics_aside, "FIRST_SECONDS", 0.1)
     monkeypatch.setattr(topics_aside, "MOST_SECONDS", 0.5)
     monkeypatch.setattr(size, "AGAIN_SECONDS", 0.1)

@@ -93,7 +93,7 @@ def gone(pid: int) -> bool:
 
 
 async def stopped(host: PluginHost) -> int:
-    """Has its process stand still, which therefore hears nothing."""
+    """Freezes the host's process, which therefore does not react."""
     pid = int((await host.task_configs(FULL, {}, 1))[0]["pid"])
     os.kill(pid, signal.SIGSTOP)
     await eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, what="it stands still")
@@ -111,7 +111,7 @@ def left(tmp_path: Path) -> Iterator[Path]:
 
 
 def noting(file: Path, pid: str) -> str:
-    """What a plugin runs to note a process there."""
+    """The code by which a plugin notes a process id in the file."""
     return f"import os; open('{file}.new', 'w').write(str({pid})); os.rename('{file}.new', '{file}')\n"
 
 
@@ -145,7 +145,7 @@ async def test_a_question_that_a_host_never_heard_is_asked_of_another(host: Plug
 
 
 def leaving(left: Path, more: str) -> str:
-    """What a plugin runs to start a process."""
+    """The code by which a plugin starts a process."""
     return f"import subprocess; child = subprocess.Popen(['sleep', '600'], {more})\n" + noting(left, "child.pid")
 
 

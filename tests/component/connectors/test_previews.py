@@ -56,7 +56,7 @@ async def test_preview_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pa
         "negate": False,
     }
     assert drop["applied"] is False
-    # The value of the secret stands in the record, and is shown to nobody.
+    # The secret's value is in the record, but never shown.
     assert mark["record"]["value"]["value"]["word"].startswith("${file:")
     assert WORD not in json.dumps(answer)
     assert written["record"]["value"]["bytes"] == len(json.dumps({"line": "one", "word": WORD}, separators=(",", ":")))
@@ -105,7 +105,7 @@ async def test_preview_of_a_sink_and_of_what_fails(
     ]
     assert "value.converter VALUE_CONVERTER: DataException: " in " ".join(told.split())
     assert not (tmp_path / "out").exists()
-    admin = AdminClient({"bootstrap.servers": bootstrap})  # one that nobody holds ends without an answer
+    admin = AdminClient({"bootstrap.servers": bootstrap})  # a client that is garbage-collected ends without an answer
     groups = admin.list_consumer_groups().result(60)
     assert "connect-watcher" not in [item.group_id for item in groups.valid]
 

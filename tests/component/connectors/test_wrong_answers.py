@@ -1,4 +1,4 @@
-"""A task whose third-party code returns what it may not fails, and says which method it was and what is legal."""
+"""A task whose third-party code returns an illegal value does not fail; it reports the method and the legal values."""
 
 import time
 from collections.abc import Callable

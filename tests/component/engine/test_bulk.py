@@ -45,7 +45,7 @@ class Mirror:
     async def begin(self, **more: str) -> None:
         """Fills the topic and begins to mirror it, slowly unless told otherwise."""
         made(self.bootstrap, self.name)
-        # Idempotent, for the order: a batch that is asked for again is behind the next one else.
+        # Idempotent, for the order: otherwise a repeated batch comes after the next one.
         producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 20})
         for partition in range(PARTITIONS):
             for record in Stream(partition, EACH):
@@ -133,11 +133,11 @@ class Mirror:
 
     @property
     def planned(self) -> bool:
-        """Whether the offset topic says that a task is split."""
+        """Whether the offset topic contains the plan of a split task."""
         return bool(plans(self.name, self.rows()))
 
     def copied(self) -> dict[str, list[bytes | None]]:
-        """What a reader of committed records sees of the copy, by partition."""
+        """The copied records that a reader of committed records sees, by partition."""
         answer = read(self.bootstrap, f"there.{self.name}")
         return {str(partition): [value for _, value in records] for partition, records in answer.items()}
 

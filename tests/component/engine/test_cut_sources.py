@@ -1,4 +1,4 @@
-"""Exactly-once sinks whose topics are deleted and created again, or lose what was copied already."""
+"""Exactly-once sinks whose topics are deleted and created again, or lose records that were already copied."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -26,7 +26,7 @@ LOG = "00000000000000000000.log"
 
 @pytest.fixture(scope="module")
 async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BrokerProcess]:
-    """One whose logs a test shortens while it is away."""
+    """A broker whose logs a test shortens while it is away."""
     async with started_broker(tmp_path_factory.mktemp("broker")) as new_started_broker:
         yield new_started_broker
 
@@ -41,7 +41,7 @@ def written(bootstrap: str, topic: str, numbers: range) -> None:
 async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_is_longer(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    """Its group shows what it showed, as that of a sink does whose last commit comes late."""
+    """The group shows its former offset, as with a sink whose last commit comes late."""
     produce(bootstrap, name, range(10))
     config, group, client = file_sink(name, tmp_path / "taken"), f"connect-{name}-out", {"bootstrap.servers": bootstrap}
     run, changes = runs(ticket(bootstrap, config)), GroupChanges(client, group, client_id="test")
@@ -85,8 +85,10 @@ def copied_on(run: Run, begin: Callable[[], Run], end: int) -> None:
 async def test_a_topic_that_is_made_anew_under_a_running_sink_is_copied_from_its_beginning(
     broker: BrokerProcess, name: str, tmp_path: Path, runs: Callable[..., Run], former: str
 ) -> None:
-    """The client library would go on in it behind what it has read of the former one; where the new leader's epochs
-    are lower, it would fetch nothing for ever."""
+    """The client library would continue past the offset that it had read in the former topic.
+
+    If the new leader's epochs are lower, it would fetch nothing for ever.
+    """
     at = broker.bootstrap
     create_topic(at, name)
     if former == "lower epochs":
@@ -122,7 +124,7 @@ def length(folder: Path, topic: str) -> int:
 async def test_records_that_were_fetched_ahead_of_a_cut_are_taken_all_the_same(
     broker: BrokerProcess, bootstrap: str, name: str, runs: Callable[..., Run], delivery: str
 ) -> None:
-    """By itself the client would throw them away and go on where the log was cut; it notices while they wait."""
+    """By itself the client would discard them and continue where the log was cut; it notices while they wait."""
     at = broker.bootstrap
     create_topic(at, name)
     written(at, name, range(200))

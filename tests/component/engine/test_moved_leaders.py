@@ -43,7 +43,7 @@ async def trio(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Trio]:
 
 
 class Reading:
-    """What a fetcher brings of one partition, by value."""
+    """The records that a fetcher delivers of one partition, by value."""
 
     def __init__(self, fetcher: BatchFetcher) -> None:
         self.fetcher = fetcher
@@ -201,7 +201,7 @@ async def test_the_tail_that_a_log_has_lost_is_not_taken_for_read(trio: Trio, na
         await actual_reading.until(old[-1])
         trio.freeze(3)
         try:
-            # The first is the answer to a question that the frozen one had asked before.
+            # The first is the answer to a request that the frozen broker had received before.
             await asyncio.to_thread(write, trio.bootstrap, name, lost[:1], acks="all")
             await asyncio.to_thread(write, trio.bootstrap, name, lost[1:], acks="all")
             await actual_reading.until(lost[-1])
@@ -251,7 +251,7 @@ async def test_a_topic_that_is_made_anew_is_read_from_its_beginning(trio: Trio, 
 
 
 def mirrored(trio: Trio, topic: str, offset: Offset | None, until: bytes) -> tuple[list[bytes | None], Offset | None]:
-    """What a mirror's task reads that begins with a source offset, and the offset that it would commit."""
+    """The records that a mirror's task reads from a source offset, and the offset that it would commit."""
     config = {
         "source.cluster.alias": "src",
         "target.cluster.alias": "dst",

@@ -65,7 +65,7 @@ def all_read(update: RunUpdate) -> bool:
 def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources(
     bootstrap: str, name: str, runs: Callable[..., Run]
 ) -> None:
-    create_topic(bootstrap, name, 3, **{"retention.ms": "-1"})  # of 2020: brokers delete what is older than a week
+    create_topic(bootstrap, name, 3, **{"retention.ms": "-1"})  # of 2020: brokers delete records older than a week
     create_topic(bootstrap, f"{name}b", 2)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     headers = [("one", b"1"), ("none", None), ("one", b"again")]
@@ -138,8 +138,10 @@ def test_tasks_that_come_and_go_share_the_partitions_and_copy_all_once(
 def come_and_go(
     bootstrap: str, name: str, runs: Callable[..., Run], config: dict[str, str], settled: Callable[[Run], object]
 ) -> None:
-    """Tasks of a KafkaSink come and go, and all records are copied once. `settled` waits until what is there is copied,
-    before more comes; it is given the task that came last."""
+    """Tasks of a KafkaSink come and go, and all records are copied once.
+
+    `settled` waits until the present records are copied, before more come; its argument is the task that came last.
+    """
     produce(bootstrap, name, range(20_000), 4)
     slow = ticket_pb2.Limits(records_per_second=1_000)
     first = runs(ticket(bootstrap, config, limits=slow))
@@ -151,7 +153,7 @@ def come_and_go(
     again = runs(ticket(bootstrap, config))
     settled(again)
     produce(bootstrap, name, range(20_000, 20_100), 4)
-    # Each of the two copies what is its own: neither is drained before the other has done so.
+    # Each of the two copies its own records: neither is drained before the other has done so.
     until(lambda: len(messages(bootstrap, f"to-{name}")) >= 20_100, "both copy what came")
     second.drain()
     again.drain()

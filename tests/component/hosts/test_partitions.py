@@ -1,4 +1,4 @@
-"""Two services that do not reach each other for a while, in both directions or in one: nobody has to do anything."""
+"""Two services that do not reach each other for a while, in both directions or in one, recover without an operator."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
 
 
 async def healed(system: System, lines: Lines) -> None:
-    """Returns when all is as it was: nodes, brokers and workers, what the gateway says of them, and the copying."""
+    """Returns when all is as before: nodes, brokers and workers, the gateway's view of them, and the copying."""
     await system.online(WORKER, BROKER)
     await system.in_state("default", "RUNNING", seconds=HEALED_SECONDS)
     await system.running("broker/default/0", "worker/demo/0", f"spark/{WORKER}", seconds=HEALED_SECONDS)
@@ -47,7 +47,7 @@ async def healed(system: System, lines: Lines) -> None:
 
 
 def ways(host: Host, other: Host) -> dict[str, list[tuple[Host, Host]]]:
-    """What is lost: who sends it, and to whom."""
+    """The lost directions between two hosts: pairs of sender and receiver."""
     there, back = (host, other), (other, host)
     return {
         f"{host.name} to {other.name}": [there],

@@ -1,6 +1,9 @@
-"""The whole table of docs/operations.md in one scene: an installation on three hosts by the documented commands, which
-copies while a worker is killed, a host's cable pulled, the brokers restarted and the leading state service killed. Each
-figure is printed beside its goal. Asserted is that nothing is lost or doubled, no secret strays, and all goes on."""
+"""The whole table of docs/operations.md in one scene: an installation on three hosts by the documented commands.
+
+It copies while a worker is killed, a host's cable pulled, the brokers restarted and the leading state service killed.
+Each figure is printed beside its goal. The test asserts that no record is lost or doubled, no secret leaks, and
+everything works again.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +93,7 @@ async def copying(plane: Plane, lines: Copies) -> None:
 
 
 async def a_worker_is_killed(plane: Plane, lines: Copies, figures: Figures) -> None:
-    """Of a node that lives: its agent starts it again. What it copied goes on in its slots for a while, without it."""
+    """A worker of a live node is killed: its agent restarts it. Its slots copy for a while without it."""
     system, on = plane.commands.system, plane.commands.system.hosts["n2"]
     owners = await system.owners("demo", TOPICS)
     own = tuple(topic for topic, worker in owners.items() if worker.startswith(f"{on.address}:"))
@@ -162,7 +165,7 @@ async def the_brokers_are_restarted(plane: Plane, lines: Copies, figures: Figure
 
 
 async def the_leader_is_killed(plane: Plane, lines: Copies, figures: Figures) -> None:
-    """The state service that leads, whose gateway and agents then ask the other."""
+    """The leading state service is killed; its gateway and agents then use the other one."""
     commands = plane.commands
     leads = next(node for node in NODES[:2] if led(commands, node) == max(led(commands, item) for item in NODES[:2]))
     other = next(node for node in NODES[:2] if node != leads)
@@ -195,7 +198,7 @@ def led(commands: Commands, node: str) -> int:
 
 
 async def searched(plane: Plane, server: PostgresqlServer) -> Search:
-    """Looks for everything that is secret wherever somebody might look."""
+    """Searches for all secrets in every place that can be read."""
     commands, folder = plane.commands, plane.commands.system.folder
     sealing = folder / "home" / "state" / "secrets.key"
     keys = [commands.home(node).member("node") / "key.pem" for node in NODES]

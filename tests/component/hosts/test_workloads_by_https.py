@@ -1,5 +1,8 @@
-"""Hosts in a network that nobody secures (`--workload-trust https`): brokers and workers that ask who calls copy, and
-are reached by the gateway; those that ask nobody are not started, and say what is missing."""
+"""Hosts in an unsecured network (`--workload-trust https`).
+
+Brokers and workers that authenticate their callers copy records and are reached by the gateway; those that authenticate
+no caller are not started and report the missing setting.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,7 @@ async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp
 
 
 async def asked_by_a_stranger(commands: Commands, authority: Authority) -> None:
-    """A worker's REST answers nobody without a certificate."""
+    """A worker's REST refuses clients without a certificate."""
     told = json.loads(commands.run("get", "workers", "--cluster", "demo", "-o", "json"))
     url = (told["items"] if isinstance(told, dict) else told)[0]["rest_url"]
     assert url.startswith("https://203.0.113.")

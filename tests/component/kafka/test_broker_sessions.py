@@ -1,4 +1,4 @@
-"""Sessions that brokers end, after a time or with a token: nobody who asks brokers notices."""
+"""Sessions that brokers end, after a time or with a token: clients of the brokers do not notice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def scram(broker: SecureBroker, listener: str) -> Properties:
 
 
 async def sessions(properties: Properties, many: int) -> None:
-    """Asks a broker again and again, until that has taken so many connections. Raises KafkaError for a lost request."""
+    """Sends requests to a broker until it has accepted this many connections. Raises KafkaError for a lost request."""
     used: list[Any] = []
     async with low_level_client(properties, client_id="busy", timeout_ms=30_000) as client:
         node = client.get_random_node()
@@ -81,7 +81,7 @@ async def test_what_is_asked_before_a_session_ends_is_answered(broker: SecureBro
 
 
 async def test_a_farewell_is_said_with_a_token(broker: SecureBroker, tmp_path: Path) -> None:
-    """By a process of its own, which has to be told whom it may ask for one."""
+    """A process of its own sends the farewell; it needs the list of allowed token servers."""
     with token_server() as server:
         properties, member = tmp_path / "worker.properties", tmp_path / "member.json"
         fields = broker.with_tokens_of(server.url) | {ALLOWED_KEY: server.url}

@@ -1,4 +1,4 @@
-"""The leader's writer against a real broker: what becomes of one that is given up."""
+"""The leader's writer against a real broker: the end of a writer that is given up."""
 
 import asyncio
 import gc

@@ -1,5 +1,8 @@
-"""Clients that begin while nobody gives tokens: a copy run fails with what passes, whoever asks is told why, and the
-next try finds a token. Nobody is taken for dead meanwhile."""
+"""Clients that start before the token server serves.
+
+A copy run fails with a retriable error, callers get the reason, and the next attempt finds a token. No process counts
+as dead meanwhile.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def server() -> Iterator[TokenServer]:
 
 
 def bearer(broker: SecureBroker, url: str) -> Properties:
-    """A worker's properties; who gives no token is asked again soon."""
+    """A worker's properties; a token server that gives no token is retried soon."""
     soon = {"sasl.login.retry.backoff.ms": "10", "sasl.login.retry.backoff.max.ms": "50"}
     return {**broker.with_tokens_of(url), **soon, ALLOWED_KEY: url}
 
@@ -55,7 +58,7 @@ def fill(broker: SecureBroker, topic: str, *values: bytes) -> None:
 
 
 def told_then_given(server: TokenServer, ask: Callable[[], Any]) -> Any:
-    """What is answered once there are tokens; before that the server is named."""
+    """The answer once tokens are served; before that the error names the server."""
     with pytest.raises(Unavailable, match=rf"^{URL_KEY}: {server.url} answered 503"):
         ask()
     server.status = 200

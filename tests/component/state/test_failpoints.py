@@ -1,5 +1,7 @@
-"""The state service is killed at each step of its writes, plans and sessions: nothing is half done, and what was asked
-comes about once when it is asked again."""
+"""The state service is killed at each step of its writes, plans and sessions.
+
+Nothing is left half done, and a repeated request takes effect once.
+"""
 
 import asyncio
 import contextlib
@@ -54,7 +56,7 @@ def test_each_step_has_a_case() -> None:
 
 @dataclass(frozen=True)
 class Story:
-    """What is asked of the state service around one kill, by names and ids of its own."""
+    """The requests to the state service around one kill, with names and ids of their own."""
 
     number: int
 
@@ -73,7 +75,7 @@ class Story:
         )
 
     async def prepare(self, clients: Clients) -> None:
-        """What is there when the process is killed."""
+        """Creates the resources that exist when the process is killed."""
         await upload(clients.plugins, jar(100), name=self.of("early"), request_id=self.of("upload-early"))
         await self.create(clients, "demo", count=2)
         await self.create(clients, "idle", count=1)
@@ -81,7 +83,7 @@ class Story:
         await eventually(lambda: self.runs(clients, "idle"))
 
     async def work(self, clients: Clients) -> None:
-        """What is asked while it is killed, and after it again with the same ids."""
+        """Sends the requests during the kill, and again after it with the same ids."""
         with translated():
             await upload(clients.plugins, jar(3 << 20), name=self.of("late"), request_id=self.of("upload-late"))
         await clients.plugins.DeletePlugin(
@@ -199,7 +201,7 @@ class Killed:
     ids=["some", "others"],
 )
 async def test_a_kill_leaves_nothing_half_done(tmp_path: Path, cases: list[Case]) -> None:
-    """At each step, one after the other: the service that is started after a kill is the one that is killed next."""
+    """The kills happen at each step in turn: the service that starts after one kill is the target of the next."""
     killed, stories = Killed(StateProcess(tmp_path), tmp_path / "armed"), [Story(n) for n in range(len(cases))]
     await killed.start(cases[0][0])
     try:
@@ -211,7 +213,7 @@ async def test_a_kill_leaves_nothing_half_done(tmp_path: Path, cases: list[Case]
             await checked(Home.of(tmp_path))
             following = stories[story.number + 1 :][:1]
             await killed.start(cases[story.number + 1][0] if following else "none")
-            nodes = [story.of("n2") for story in stories[: story.number + 1]]  # one that stays away is waited for
+            nodes = [story.of("n2") for story in stories[: story.number + 1]]  # a node that stays away delays the rest
             async with agents(killed.state.port, "n1", *nodes) as clients:
                 await story.work(clients)
                 await story.check(clients)

@@ -1,4 +1,4 @@
-"""A standalone worker: its files, its offsets, and what it answers, beside a record of Connect's."""
+"""A standalone worker: its files, its offsets, and its answers, compared with a record of Connect's."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ async def test_a_standalone_worker(bootstrap: str, spark: SparkService, tmp_path
         await worker.ask("DELETE", "/connectors/src")
         await worker.end(signal.SIGKILL)
 
-        # What it has not written down when it is killed is copied again; nothing is lost.
+        # Records whose offsets were not written before the kill are copied again; nothing is lost.
         offsets.unlink()
         await worker.start(*words, str(sink))
         await eventually(lambda: set(lines(copy)) == {"first", "second"}, seconds=60)
@@ -62,7 +62,7 @@ async def test_a_standalone_worker(bootstrap: str, spark: SparkService, tmp_path
         assert await worker.end() == 0
         assert position(offsets) == 26
 
-        # A connector that cannot be ends the worker, which says why.
+        # An invalid connector ends the worker, which reports the reason.
         src = properties(tmp_path / "bad.properties", {**plain_source, "connector.class": "com.acme.No"})
         with contextlib.suppress(EndedError):  # it may be healthy for a moment
             await worker.start("standalone", file, src, "--spark-address", spark.address)
@@ -73,12 +73,12 @@ async def test_a_standalone_worker(bootstrap: str, spark: SparkService, tmp_path
 
 
 def position(offsets: Path) -> int | None:
-    """What a file of offsets says of its only source."""
+    """The position of the only source in a file of offsets."""
     entries = load_map(offsets.read_bytes()) if offsets.exists() else {}
     return next((json.loads(value)["position"] for value in entries.values() if value is not None), None)
 
 
-# Where Connect falls over its own feet, ours says what is wrong.
+# Where Connect fails with an internal error, our worker names the problem.
 BETTER = {
     "/connectors/none/restart": (404, "Unknown connector: none"),
     "/connectors/none/stop": (404, "Unknown connector none"),
@@ -103,7 +103,7 @@ async def answers_as_recorded(worker: Started, source: Path) -> None:
 
 
 async def has_state(worker: Started, path: str, state: str) -> bool:
-    """Whether a status says so of its connector."""
+    """Whether a status shows this state of its connector."""
     return bool((await worker.ask("GET", path)).json()["connector"]["state"] == state)
 
 

@@ -1,4 +1,4 @@
-"""What the agent's tests stand on: agents of one home, one after another, and a small session service."""
+"""The base of the agent's tests: agents of one home, one after another, and a small session service."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ WITH_CHILD = (
 
 
 class State(SessionServiceServicer):
-    """A small session service: says what it is told to, remembers what it hears."""
+    """A small session service: sends what a test sets, and remembers the agents' messages."""
 
     def __init__(self) -> None:
         self.workloads: dict[str, Workload] = {}

@@ -83,7 +83,7 @@ class BrokerCluster:
             raise
 
     async def end(self) -> None:
-        """Kills all, frozen ones too: nobody needs what they hold. Nothing of them is left when it returns."""
+        """Kills all brokers, frozen ones included. No process of them is left when this returns."""
         for node, broker in self.brokers.items():
             if broker.running:
                 with contextlib.suppress(AssertionError, TimeoutError, psutil.NoSuchProcess):  # has no Java yet
@@ -106,7 +106,7 @@ class BrokerCluster:
         await self._join(node)
 
     async def given_up(self, node: int) -> None:
-        """Returns when the others have noticed that it is lost and have taken over what it led."""
+        """Returns when the other brokers have noticed that the node is lost and have taken over its partitions."""
 
         def gone() -> bool:
             return node not in self._client().list_topics(timeout=ASK_SECONDS).brokers
@@ -114,13 +114,13 @@ class BrokerCluster:
         await until(lambda: self._until_answered(gone), MOVE_SECONDS, f"broker {node} is given up")
 
     def freeze(self, node: int) -> None:
-        """SIGSTOP: its connections stay, and nobody answers on them."""
+        """Sends SIGSTOP to the broker: its connections stay open, but it does not answer on them."""
         java = self._java(node)
         java.suspend()
         self._frozen[node] = java
 
     def thaw(self, node: int) -> None:
-        """It goes on, as if no time had passed. Nothing is done where it does not stand still."""
+        """Resumes a frozen broker, as if no time had passed. Does nothing if the broker is not frozen."""
         java = self._frozen.pop(node, None)
         if java is not None:
             with contextlib.suppress(psutil.NoSuchProcess):
@@ -136,7 +136,7 @@ class BrokerCluster:
             await self.leader_of(topic, partition)
 
     async def led(self, topic: str, partition: int = 0) -> Led:
-        """How a partition stands by now. Raises AssertionError when it is not there."""
+        """A partition's current leader, replicas and in-sync replicas. Raises AssertionError if it does not exist."""
 
         def ask() -> Led:
             present_topic = self._client().list_topics(topic, ASK_SECONDS).topics[topic]
@@ -148,7 +148,7 @@ class BrokerCluster:
         return await self._until_answered(ask)
 
     async def leader_of(self, topic: str, partition: int = 0) -> int:
-        """The partition's leader; waits until it has one that is reachable."""
+        """The partition's leader; waits until the partition has a reachable leader."""
 
         leaders: list[int] = []
 
@@ -160,7 +160,7 @@ class BrokerCluster:
         return leaders[-1]
 
     async def led_by(self, topic: str, partition: int, *nodes: int) -> None:
-        """Returns when one of these leads the partition: a broker may report its former leader for a moment."""
+        """Returns when one of these nodes leads the partition: a broker may report the former leader for a moment."""
 
         async def there() -> bool:
             return (await self.led(topic, partition)).leader in nodes
@@ -168,7 +168,7 @@ class BrokerCluster:
         await until(there, MOVE_SECONDS, f"{topic}-{partition} is led by {nodes}")
 
     async def coordinator_of(self, name: str, topic: str = GROUPS) -> int:
-        """Who coordinates that group, or (with `TRANSACTIONS`) that transactional id: who leads its partition."""
+        """The coordinator of a group or, with `TRANSACTIONS`, of a transactional id: the leader of its partition."""
         return await self.leader_of(topic, coordinating(name, await self.partitions(topic)))
 
     async def partitions(self, topic: str) -> int:
@@ -225,8 +225,11 @@ class BrokerCluster:
         await until(there, MOVE_SECONDS, f"{topic}-{partition} is on {list(replicas)}")
 
     async def elect(self, topic: str, partition: int = 0, *, unclean: bool = False) -> None:
-        """The preferred leader takes over; with `unclean`, any replica does that runs, if none in sync does. What only
-        the others had is lost then; who is lost must be given up before. Returns when the partition has a leader."""
+        """Makes the preferred leader take over and returns when the partition has a leader.
+
+        With `unclean`, any running replica takes over if no running replica is in sync. Records that only the other
+        replicas had are lost then; a lost broker must have been given up before the call.
+        """
         kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
 
         def ask() -> bool:
@@ -239,21 +242,21 @@ class BrokerCluster:
         await self.leader_of(topic, partition)
 
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
-        """In order, to one of its replicas, without copying: it is made the preferred one, and elected."""
+        """Moves leadership to another replica without copying data: makes it the preferred leader and elects it."""
         others = [node for node in (await self.led(topic, partition)).replicas if node != to]
         await self.reassign(topic, partition, [to, *others])
         await self.elect(topic, partition)
         await self.led_by(topic, partition, to)
 
     async def _until_answered(self, ask: Callable[[], T]) -> T:
-        """Asks in a thread, again while brokers do not answer."""
+        """Calls `ask` in a thread and repeats it while the brokers do not answer."""
         results: list[T] = []
 
         async def answered() -> bool:
             try:
                 results.append(await asyncio.to_thread(ask))
             except KafkaException as error:
-                self._admin = None  # it may go on asking a broker that is away
+                self._admin = None  # the client may keep sending requests to a broker that is away
                 raise AssertionError(str(error)) from error
             return True
 
@@ -274,7 +277,7 @@ class BrokerCluster:
         return results[0]
 
     async def _join(self, node: int) -> None:
-        """Returns when that broker runs and knows itself as one of its cluster."""
+        """Returns when the broker runs and sees itself as a member of its cluster."""
         broker = self.brokers[node]
 
         async def serves() -> bool:

@@ -86,7 +86,7 @@ class Catch:
     """Set when the request has found its end: answered, or never to be."""
 
     def fits(self, request: ProxiedRequest) -> bool:
-        """True for the request that is to be caught; counts those that fit."""
+        """True for the request to catch; counts the requests that match."""
         if self.left == 0 or request.api_key != self.api_key:
             return False
         if self.transactional_id not in ("", request.transactional_id):
@@ -104,7 +104,7 @@ class Catch:
         return self.request
 
     def release(self) -> None:
-        """Lets a held request go on."""
+        """Forwards a held request."""
         self.released.set()
 
     async def answered(self, seconds: float = 60.0) -> bytes:
@@ -165,7 +165,7 @@ class KafkaTunnel(Tunnel):
         return True
 
     async def answers(self) -> AsyncIterator[bytes]:
-        """Whole answers, but one that is to be lost."""
+        """Whole answers, except the one to lose."""
         try:
             while True:
                 frame = await _frame(self.server_in)
@@ -216,7 +216,7 @@ class KafkaProxy(Proxy):
         return None
 
     def forget(self) -> None:
-        """Catches nothing any more; what is held goes on when its catch is released."""
+        """Catches nothing more; a held request is forwarded when its catch is released."""
         self._catches.clear()
 
 

@@ -60,7 +60,7 @@ class Keelman:
         return Ran(process.returncode or 0, out.decode(), err.decode())
 
     async def ok(self, *words: str, seconds: float = 240.0) -> str:
-        """Runs one command that must succeed; returns what it printed."""
+        """Runs one command that must succeed; returns its output."""
         ran = await self.run(*words, seconds=seconds)
         assert ran.code == 0, f"keelman {' '.join(words)}: exit {ran.code}\n{ran.out}\n{ran.err}\n{self.logs()}"
         return ran.out
@@ -112,10 +112,10 @@ class Keelman:
         await eventually(lambda: not self.processes(), seconds=seconds, what=f"processes of {self.home} are gone")
 
     async def cleaned(self) -> None:
-        """Leaves no process behind, however the test went: nobody waits for any of them to end in order."""
+        """Leaves no process behind, whatever the test's result; does not wait for an orderly end."""
 
         def gone() -> bool:
-            self.kill_everything()  # what one of them has started meanwhile too
+            self.kill_everything()  # also processes started meanwhile
             return not self.processes()
 
         await eventually(gone, every=0.2, what=f"processes of {self.home} are gone")

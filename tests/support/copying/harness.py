@@ -47,7 +47,7 @@ STATES = copy_run_pb2.CopyRunState
 
 
 class OneTask(Connector):
-    """A connector without keys of its own, for whose one task a test opens what it likes."""
+    """A connector without keys of its own; a test opens its one task as it likes."""
 
     version = "1"
     runs_on = "anywhere"
@@ -67,8 +67,11 @@ class OneTask(Connector):
 
 @contextmanager
 def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself. It
-    ends with the block, and with whoever started it. The log is its own: that of a process before it is removed."""
+    """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself.
+
+    It ends with the block, and with the process that started it. The log is its own: a previous process's log is
+    removed.
+    """
     text = json.dumps({"bootstrap": bootstrap, "config": config, **spec})
     command = tethered([sys.executable, "-m", "support.copying.harness", text])
     log.unlink(missing_ok=True)
@@ -196,7 +199,7 @@ class Run:
             threading.Thread(target=self.confirm, daemon=True).start()
 
     def confirm(self) -> None:
-        """Does what a worker does after the fence."""
+        """Acts as a worker does after the fence."""
         records = []
         if self.ticket.offset_topic:
             bootstrap = self.ticket.worker_config["bootstrap.servers"]
@@ -264,7 +267,7 @@ def die_at(point: str, count: int) -> None:
         def called(*args: Any, **kwargs: Any) -> Any:
             nonlocal left
             if point == "offsets in an open transaction" and args[0].is_ending:
-                return real(*args, **kwargs)  # waits for what was counted when it went out
+                return real(*args, **kwargs)  # waits for the ids that were counted when the request was sent
             left -= 1
             result = None if before and left <= 0 else real(*args, **kwargs)
             if left <= 0:

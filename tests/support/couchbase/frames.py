@@ -1,4 +1,4 @@
-"""Frames of the data service as the test server has them: what a client asks, and what is sent to it."""
+"""Frames of the data service in the test server: the client's requests, and the frames sent to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Asked(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What the server sends. `status` is the vbucket of what it sends by itself."""
+    """A frame that the server sends. `status` is the vbucket in frames that are no answers."""
 
     opcode: int
     status: int
@@ -35,7 +35,7 @@ class Sent(NamedTuple):
 
 
 def frame_of(magic: int, sent: Sent, *, is_framed: bool) -> bytes:
-    """The bytes of what is sent, with framing extras before it where clients with stream numbers get them."""
+    """The bytes of a frame, with framing extras for clients with stream numbers."""
     framing, key_length = b"", len(sent.key)
     if is_framed and magic in (0x80, 0x81) and sent.opcode != 0x5C:
         framing = DURATION if magic == 0x81 else STREAM_ID

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Node:
-    """A data node. `serves` is false for one without the bucket, `member` for one that is in no map."""
+    """A data node. `serves` is false for a node without the bucket, `member` for a node that is in no map."""
 
     index: int
     port: int = 0
@@ -26,7 +26,7 @@ class Node:
 
 
 def cluster_map(nodes: Sequence[Node], node: Node, vbuckets: Iterable[History], *, is_tls: bool) -> dict[str, Any]:
-    """Where vbuckets are, as one of the nodes tells it; without what it says of the bucket."""
+    """The location of vbuckets as one of the nodes reports it; without the fields about the bucket."""
     service = "kvSSL" if is_tls else "kv"
     members = [node for node in nodes if node.member]
     indexes = {member.index: index for index, member in enumerate(members)}

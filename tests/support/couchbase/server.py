@@ -97,7 +97,7 @@ class CouchbaseServer:
         }  # fmt: skip
 
     def put(self, key: str, document: Any, *, scope: str = "_default", collection: str = "_default", **how: Any) -> int:
-        """Stores a document: JSON of what is given, or bytes as they are. Returns its vbucket.
+        """Stores a document: its JSON, or bytes unchanged. Returns its vbucket.
 
         `snappy`: compressed; `xattrs`: JSON with an attribute before it; `expiry`: seconds; `vbucket`: not by its key.
         """
@@ -150,7 +150,7 @@ class CouchbaseServer:
         return self._do(work)
 
     def drop_collection(self, scope: str, name: str) -> None:
-        """It is gone; streams that asked for nothing else end behind what tells them."""
+        """Drops the collection; streams of this collection alone end after the event that reports it."""
 
         def work() -> None:
             of, at = self.collections.scopes[scope], self.collections.drop(scope, name)
@@ -170,7 +170,7 @@ class CouchbaseServer:
         self._do(work)
 
     def purge(self, vbucket: int) -> None:
-        """Forgets deletions: who has not read them goes back to the begin, unless it does not mind."""
+        """Forgets deletions: a reader that has not read them returns to the beginning, unless it ignores purges."""
         self._do(self.vbuckets[vbucket].purge)
 
     def replicate(self, vbucket: int, node: int) -> None:
@@ -226,7 +226,7 @@ class CouchbaseServer:
         self._do(work)
 
     def forget_history(self, vbucket: int, *, silently: bool = False) -> None:
-        """The vbucket begins again under another uuid, as after a flush of its files; silently, its streams go on."""
+        """The vbucket begins anew under another uuid, as after a flush of its files; silently: streams continue."""
 
         def work() -> None:
             history = self.vbuckets[vbucket]
@@ -260,7 +260,7 @@ class CouchbaseServer:
         self._do(work)
 
     def malformed(self) -> None:
-        """Writes what is no frame to each connection with streams."""
+        """Writes an invalid frame to each connection with streams."""
         self._do(lambda: [session.writer.write(b"\x16\x03\x01" * 9) for session in self._sessions() if session.streams])
 
     def put_and_garble(self, key: str, document: Any) -> None:
@@ -283,7 +283,7 @@ class CouchbaseServer:
         self._do(lambda: self.refusals.__setitem__((opcode, vbucket), (status, text)))
 
     def refused(self, opcode: int, vbucket: int) -> tuple[int, bytes] | None:
-        """What answers a request that is to be refused."""
+        """The answer to a request that the test has refused, or None."""
         return self.refusals.pop((opcode, vbucket), None) or self.refusals.get((opcode, -1))
 
     def kill(self, node: int) -> None:
@@ -306,7 +306,7 @@ class CouchbaseServer:
         """The connections that are open."""
         return self._do(lambda: list(self._sessions()))
 
-    def _change(  # noqa: PLR0917  what a change has
+    def _change(  # noqa: PLR0917  the fields of a change
         self, key: str, kind: int, scope: str, collection: str, vbucket: int | None, value: bytes = b"",
         datatype: int = 0, expiry: int = 0,
     ) -> int:  # fmt: skip

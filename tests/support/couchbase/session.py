@@ -90,7 +90,7 @@ class Session:
         self._write(0x81, sent)
 
     def garbled(self, vbucket: int, item: Item) -> None:
-        """A snapshot of one change, and what is no frame behind it in the same piece."""
+        """Sends a snapshot of one change and an invalid frame after it in the same piece."""
         stream, pieces = self.streams[vbucket], list[bytes]()
         write, self.writer.write = self.writer.write, pieces.append  # type: ignore[method-assign]
         self._send(Sent(0x56, vbucket, stream.opaque, struct.pack(">QQI", item.seqno, item.seqno, 1)))
@@ -100,7 +100,7 @@ class Session:
         self.writer.write = write  # type: ignore[method-assign]
 
     def push_map(self) -> None:
-        """Sends another map to a client that asked for it."""
+        """Sends another map to a client that has requested such messages."""
         if 0x0D in self.features and 0x0C in self.features and self.bucket:
             fields = self.server.map(self.node)
             extras = struct.pack(">QQ", fields["revEpoch"], fields["rev"])
@@ -361,7 +361,7 @@ class Session:
         stream.at = high
 
     def _marker(self, vbucket: int, stream: Stream, begin: int, end: int) -> None:
-        """A snapshot's begin, in the form that was asked for."""
+        """A snapshot's begin, in the requested form."""
         fields, version = struct.pack(">QQI", begin, end, 1), self.server.marker_version
         if version is None:
             self._send(Sent(0x56, vbucket, stream.opaque, fields))
@@ -380,7 +380,7 @@ class Session:
         self._send(item_message(item, vbucket, stream.opaque, self.features, self.flags, tells_expiry=tells_expiry))
 
     async def _noops(self) -> None:
-        """Asks the client whether it lives, and ends the connection where it does not say so."""
+        """Sends no-ops to the client, and ends the connection if it does not answer."""
         number = 0x1000_0000
         while True:
             interval = float(self.controls.get("set_noop_interval", "120"))

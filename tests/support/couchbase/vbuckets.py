@@ -1,6 +1,6 @@
-"""What a bucket of the test server holds: each vbucket's history with its branches, and the collections. Pure.
+"""The contents of a bucket of the test server: each vbucket's history with its branches, and the collections. Pure.
 
-Made from the rules of Couchbase's server as its sources and documents state them, not from keelman's client.
+Written from the rules in the sources and documents of Couchbase's server, not from keelman's client.
 """
 
 from __future__ import annotations
@@ -76,8 +76,10 @@ class History:
         return self.log if node == self.node or self.replica_log is None else self.replica_log
 
     def purge(self) -> None:
-        """Forgets deletions, but for a last change, and what is no document's last: who has not seen the last of the
-        deletions is too old."""
+        """Forgets deletions, except a last change, and all but the last change of each document.
+
+        A reader that has not seen the last of the deletions is too old then.
+        """
         gone = {item.seqno for item in self.items[:-1] if item.kind in (DELETION, EXPIRATION)}
         newest = {item.seqno for item in self.since(0, {item.collection for item in self.items})}
         self.items = [item for item in self.items if item.seqno in newest - gone]
@@ -126,8 +128,10 @@ class History:
         return upper if upper < first else first
 
     def since(self, start: int, collections: Container[int]) -> list[Item]:
-        """What a snapshot up to now has behind a number: of each document the last change, of collections that are
-        there."""
+        """The items of a snapshot from a sequence number until now.
+
+        Of each document the last change, in collections that exist.
+        """
         newest: dict[tuple[bytes, int], int] = {}
         behind = [
             item
@@ -146,7 +150,7 @@ class History:
 
 @dataclass(slots=True)
 class Filter:
-    """What a stream was asked for: a scope, some collections, or all where neither is named."""
+    """The filter of a stream: a scope, some collections, or everything if neither is set."""
 
     scope: int | None = None
     collections: set[int] | None = None

@@ -1,4 +1,4 @@
-"""What the gateway's tests stand on: real processes of state and gateway, a node that speaks as agents do."""
+"""The base of the gateway's tests: real processes of state and gateway, and a node that speaks as agents do."""
 
 from __future__ import annotations
 
@@ -137,11 +137,11 @@ class Node(AgentServiceServicer):
             self.readers -= 1
 
     async def ListLocalWorkloads(self, request: Any, context: Any) -> Any:
-        """Not asked by the gateway."""
+        """Not called by the gateway."""
         raise AssertionError
 
     async def Drain(self, request: Any, context: Any) -> Any:
-        """Not asked by the gateway."""
+        """Not called by the gateway."""
         raise AssertionError
 
 
@@ -172,7 +172,7 @@ class Process:
         assert self.process is not None
         if self.process.poll() is not None:
             raise SystemError(f"{self.name} ended with {self.process.returncode}: {self.log.read_text()[-2000:]}")
-        socket = self.flags.get("health-socket")  # it is asked in plain text, also where the port speaks TLS
+        socket = self.flags.get("health-socket")  # plain text, also where the port speaks TLS
         return await is_serving(f"unix:{socket}" if socket else self.address)
 
     def stop(self, number: int = signal.SIGTERM) -> int:

@@ -20,8 +20,10 @@ TICK_SECONDS = 0.05
 
 
 class Lines:
-    """Files that grow by numbered lines, each copied to a topic of its own; what was written, and what is seen.
-    `client`: how its clients connect, in librdkafka's properties; in plain text without."""
+    """Files that grow by numbered lines, each copied to a topic of its own; the lines written and the lines seen.
+
+    `client`: how its clients connect, in librdkafka's properties; in plain text without.
+    """
 
     def __init__(
         self,
@@ -41,7 +43,7 @@ class Lines:
         self._writing = threading.Event()
 
     def config(self, topic: str) -> dict[str, str]:
-        """Of the connector that copies one of the files."""
+        """The configuration of the connector that copies one of the files."""
         return {
             "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
             "tasks.max": "1",
@@ -76,7 +78,7 @@ class Lines:
                 thread.join(30)
 
     async def passes(self, topics: Sequence[str] = (), *, seconds: float = 60.0) -> float:
-        """Returns when what is written now is seen; the seconds that it took."""
+        """Returns when a line written now is seen; the seconds that it took."""
         return await self._until_seen({t: self.written[t] + 1 for t in topics or self.files}, seconds)
 
     async def judged(self) -> Report:
@@ -97,8 +99,10 @@ class Lines:
         return time.monotonic() - begun
 
     async def _ended(self, sources: Mapping[str, str]) -> None:
-        """Writes no more; returns when the last records are seen of these topics, each of which has what was written
-        for another or itself."""
+        """Stops writing; returns when the last records are seen in these topics.
+
+        `sources` maps each topic to the topic whose lines it receives.
+        """
         self._writing.clear()
         await asyncio.sleep(2 * TICK_SECONDS)  # the tick under way
 

@@ -79,7 +79,7 @@ class Host:
             self.agent = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=stored)
 
     def pull_cable(self) -> None:
-        """Nothing reaches this host any more, and it reaches nobody."""
+        """Cuts this host off: it receives and sends nothing."""
         _ip("link", "set", self.cable, "down")
 
     def plug_in(self) -> None:
@@ -87,7 +87,7 @@ class Host:
         _ip("link", "set", self.cable, "up")
 
     def lose(self, other: Host) -> None:
-        """What this host sends to the other vanishes; what the other sends arrives."""
+        """Packets from this host to the other vanish; packets from the other arrive."""
         neighbor = ("neigh", "replace", other.address, "lladdr", NOBODY, "dev", self.plug, "nud", "permanent")
         _ip("-n", self.namespace, *neighbor)
 
@@ -142,7 +142,7 @@ class System:
         self.services.append(result)
 
     async def start_gateway(self, state: str, on: Host | None = None) -> str:
-        """Starts a gateway that asks the state services at these addresses; its own, once it serves."""
+        """Starts a gateway for the state services at these addresses; returns its own address once it serves."""
         self.gateway_host = on.address if on else self.address
         listens = ("--host", self.gateway_host, "--port", str(GATEWAY), "--http-host", self.gateway_host)
         requests = ("--http-port", str(HTTP), "--state-address", state, "--open-access", "true")
@@ -206,7 +206,7 @@ class System:
         await self.of.brokers.UpdateBrokerCluster(request)
 
     async def create_workers(self, name: str, **spec: Any) -> None:
-        """A worker cluster that is asked to run."""
+        """Creates a worker cluster and starts it."""
         await self.of.create_workers(name, **spec)
         await self.of.start_workers(name)
 
@@ -262,7 +262,7 @@ class System:
 
 @contextlib.contextmanager
 def cabled(folder: Path, names: Sequence[str]) -> Iterator[System]:
-    """Network namespaces with a cable each to one bridge; nobody runs there yet."""
+    """Network namespaces with a cable each to one bridge; no process runs there yet."""
     taken = _ip("-4", "-o", "addr")
     net = next(n for n in range(0, 256, 16) if f"{NET}.{n + 1}/" not in taken)
     bridge = f"kmb{os.getpid()}"

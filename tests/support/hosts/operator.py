@@ -42,7 +42,7 @@ class Commands:
         return stored | {"KEELMAN_CONTEXTS": str(self.system.folder / "contexts.json")}
 
     def run(self, *words: str, host: str = "", given: str = "", code: int = 0, seconds: float = 60.0) -> str:
-        """What a command prints; its error where it is to fail."""
+        """Returns the output of a command; its error output if `code` expects it to fail."""
         done = subprocess.run(
             self.line(words, host), input=given, capture_output=True, text=True, env=self.environment, timeout=seconds,
             check=False,
@@ -51,7 +51,7 @@ class Commands:
         return done.stderr if code else done.stdout
 
     async def wait_for(self, *words: str) -> str:
-        """A command that waits for what it asks for."""
+        """Runs a command that waits for its effect."""
         return await asyncio.to_thread(self.run, *words, "--wait", "--timeout", "240", seconds=260)
 
     def start(self, *words: str, host: str = "") -> None:
@@ -78,7 +78,7 @@ class Commands:
         return self.system.hosts[host].home
 
     def kill(self, host: str, first: int = 0) -> None:
-        """Ends at once what was started on a host as its first service, or as a later one."""
+        """Kills the first process that was started on a host, or a later one."""
         (process,) = [result for on, result in self.running if on == host][first : first + 1]
         process.kill()
         process.wait(60)
@@ -102,7 +102,7 @@ class Commands:
         return told
 
     def in_state(self, node: str, state: str) -> bool:
-        """Whether the table of nodes says so."""
+        """Whether the table of nodes shows this state."""
         table = self.run("get", "nodes").splitlines()
         assert any(line.startswith(f"{node} ") and state in line for line in table), table
         return True
@@ -110,7 +110,7 @@ class Commands:
 
 @contextlib.contextmanager
 def operated(system: System, first: str = "") -> Iterator[Commands]:
-    """Ends what was started."""
+    """Ends the started processes afterwards."""
     commands = Commands(system, first)
     try:
         yield commands
@@ -127,8 +127,10 @@ def setting(config: Mapping[str, str]) -> list[str]:
 
 
 async def first_host(commands: Commands, *, state: str = "", gateway: str = "", beside: str = "") -> str:
-    """State service, gateway and an admin's context, as docs/trust.md has them; returns the admin's token. `state` and
-    `gateway`: more lines of their files; `beside`: state services that the gateway asks, too."""
+    """State service, gateway and an admin's context, as docs/trust.md describes them; returns the admin's token.
+
+    `state` and `gateway`: more lines of their files; `beside`: further state services for the gateway.
+    """
     folder, address = commands.system.folder, commands.gateway.partition(":")[0]
     home = folder / "home"
     (folder / "state.toml").write_text(f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n{state}')
@@ -153,8 +155,10 @@ async def first_host(commands: Commands, *, state: str = "", gateway: str = "", 
 
 
 async def two_states(commands: Commands, database: str) -> str:
-    """A second state service beside that of `first_host`, on the second host: it has a copy of the key, and the gateway
-    asks both; returns the admin's token."""
+    """Starts a second state service beside that of `first_host`, on the second host; returns the admin's token.
+
+    It has a copy of the key, and the gateway uses both services.
+    """
     folder, (item, two) = commands.system.folder, list(commands.system.hosts.values())[:2]
     addresses = [f"{host.address}:{STATE}" for host in (item, two)]
     both = f'database = "{database}"\nadvertised_address = "{",".join(addresses)}"\n'

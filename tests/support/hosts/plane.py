@@ -28,7 +28,7 @@ PROVIDER = {
 
 @dataclass(slots=True)
 class Figures:
-    """What was measured, beside its goal."""
+    """The measurements, each beside its goal."""
 
     rows: list[tuple[str, str, str]] = field(default_factory=list)
 
@@ -64,11 +64,11 @@ class Copies(Lines):
             item.result(60)
 
     async def all_pass(self, *, seconds: float = 60.0) -> float:
-        """Returns when what is written now is seen in the copies, too; the seconds that it took."""
+        """Returns when a line written now is seen in the copies, too; the seconds that it took."""
         return await self._until_seen({copy: self.written[topic] + 1 for copy, topic in self.copied.items()}, seconds)
 
     async def both_judged(self) -> tuple[Report, Report]:
-        """What became of what the source copied, and of what the sink did."""
+        """The oracle's reports on the source's and the sink's copies."""
         await self._ended(self.copied)
         sent = dict(enumerate(self.written.values()))
         first, second = ({t: self.seen[t] for t in names} for names in (self.files, self.copied))

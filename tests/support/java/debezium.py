@@ -25,7 +25,7 @@ LOOK_SECONDS = 30.0
 
 
 class RestWorker(Protocol):
-    """What a test asks of a worker of either kind."""
+    """The interface that a test uses of a worker of either kind."""
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """One request to Connect's REST API."""
@@ -60,7 +60,7 @@ def source_config(rows: NumberedRows, name: str, **more: str) -> dict[str, str]:
 
 
 def sink_config(target: str, topic: str, **more: str) -> dict[str, str]:
-    """Upserts what Debezium's topic says into a table of another database."""
+    """Upserts the rows of Debezium's topic into a table of another database."""
     url = urlsplit(target)
     return {
         "connector.class": DEBEZIUM_JDBC,
@@ -179,7 +179,7 @@ async def followed(bootstrap: str, name: str, rows: Versions, seconds: float = P
 
 
 async def streams_on(bootstrap: str, name: str) -> None:
-    """Waits until more changes are there than now: the snapshot is at its end, and the stream goes on."""
+    """Waits until there are more changes than now: the snapshot is at its end, and the stream continues."""
 
     async def streamed() -> int:
         return sum(change.op == "u" for change in await changes(bootstrap, name))
@@ -219,7 +219,7 @@ async def in_mid_snapshot(bootstrap: str, name: str, rows: int, *, begun: int = 
 
 
 async def ends_clean(worker: Any, bootstrap: str, name: str, rows: Any, before: Any) -> None:
-    """The connector runs, its worker ends by itself, and what it wrote is right; a kill came in mid-snapshot."""
+    """The connector runs, its worker ends by itself, and its output is right; a kill came in mid-snapshot."""
     await running(worker, name)
     assert await worker.end() == 0
     report = rows.judged(await changes(bootstrap, name), before)

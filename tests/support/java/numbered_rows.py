@@ -1,6 +1,6 @@
-"""A table of numbered rows that change, and an oracle of what a connector that follows it has made of them.
+"""A table of numbered rows that change, and an oracle for the change records of a connector that follows it.
 
-Each change of a row makes its version one more, so what a reader finds of a row says what it has missed or met twice.
+Each change of a row increments its version, so the versions that a reader sees show missed and repeated changes.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ class NumberedRows:
             return dict(connection.execute(f"SELECT id, version FROM {table}").fetchall())
 
     def judged(self, seen: Iterable[Change], before: Mapping[int, int]) -> RowReport:
-        """What is wrong with what was seen. `before` are the versions when the connector was created."""
+        """Reports the faults in the observed changes. `before` holds the versions when the connector was created."""
         return judge(seen, before, self.versions(), self.versions("gone"))
 
     @contextlib.contextmanager
     def changing(self, rows: int, *, rest: float = 0.005) -> Iterator[Changing]:
-        """Changes one row after another, for the block; what the server's end interrupts is begun again."""
+        """Changes one row after another during the block; an attempt that the server's end interrupts is repeated."""
         changing = Changing(self, rows, rest)
         thread = threading.Thread(target=changing.work)
         thread.start()
@@ -78,7 +78,7 @@ class NumberedRows:
 
 @dataclass
 class Changing:
-    """Changes that go on beside a test."""
+    """Changes that continue in the background of a test."""
 
     table: NumberedRows
     rows: int
@@ -103,7 +103,7 @@ def _change(connection: psycopg.Connection[Any], first: int, count: int) -> None
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One record of Debezium's: `r` is a row of a snapshot, of which `first` says that it began one."""
+    """One record of Debezium's: `r` is a row of a snapshot; `first` marks the row that began it."""
 
     op: str
     id: int
@@ -112,7 +112,7 @@ class Change:
 
 
 def change_of(value: bytes) -> Change:
-    """What a record says, with its schema or without."""
+    """The change in a record, with its schema or without."""
     document = json.loads(value)
     envelope = document.get("payload", document)
     row = envelope["after"] or envelope["before"]
@@ -122,7 +122,7 @@ def change_of(value: bytes) -> Change:
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """What is wrong, a line each, and what Debezium repeats by itself: snapshots that were begun again."""
+    """The faults, a line each, and what Debezium repeats by itself: snapshots that were begun again."""
 
     wrong: Sequence[str]
     snapshots: int

@@ -1,4 +1,4 @@
-"""Tasks of acme.ScriptedSink, which do as their configuration says and note what they are called with."""
+"""Tasks of acme.ScriptedSink, which act as their configuration orders and note the arguments of their calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from support.waiting import until
 
 
 class Scripted:
-    """Tasks of acme.ScriptedSink: their configuration, what they note, and what their group shows."""
+    """Tasks of acme.ScriptedSink: their configuration, their notes, and their group's offsets."""
 
     def __init__(self, bootstrap: str, name: str, classes: Path, folder: Path) -> None:
         self.bootstrap, self.name = bootstrap, name
@@ -32,7 +32,7 @@ class Scripted:
     def hosted(
         self, die: list[Any] | None = None, worker: dict[str, str] | None = None, task: int = 0, **config: Any
     ) -> Any:
-        """A run that copies, with these keys too, in which an underscore stands for a dot."""
+        """A run that copies, with additional keys, in which an underscore replaces a dot."""
         workers = {"keelman.commit.interval.ms": "300", **(worker or {})}
         spec: dict[str, Any] = {"fields": {"worker_config": workers, "task": task}, **({"die": die} if die else {})}
         fields = {**self.config, **{key.replace("_", "."): value for key, value in config.items()}}
@@ -48,7 +48,7 @@ class Scripted:
         assert producer.flush(60) == 0
 
     def noted(self, word: str) -> list[str]:
-        """What the task noted under a word, in order."""
+        """The task's notes under a word, in order."""
         text = self.calls.read_text() if self.calls.exists() else ""
         return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
 

@@ -1,4 +1,4 @@
-"""A task of acme.ScriptedSource in the shared process, what it notes, and what is in its topics."""
+"""A task of acme.ScriptedSource in the shared process, its notes, and the records in its topics."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ONCE, AT_LEAST_ONCE = DELIVERY_GUARANTEE_EXACTLY_ONCE, DELIVERY_GUARANTEE_AT_LEA
 
 
 class Scripted:
-    """A task of acme.ScriptedSource: its configuration, what it notes, and what is in its topics."""
+    """A task of acme.ScriptedSource: its configuration, its notes, and the records in its topics."""
 
     def __init__(self, bootstrap: str, name: str, classes: Path, folder: Path) -> None:
         self.bootstrap, self.name = bootstrap, name
@@ -33,7 +33,7 @@ class Scripted:
     def hosted(
         self, die: list[Any] | None = None, worker: dict[str, str] | None = None, delivery: int = ONCE, **config: Any
     ) -> Any:
-        """A run that copies, with these keys too, in which an underscore stands for a dot."""
+        """A run that copies, with additional keys, in which an underscore replaces a dot."""
         spec: dict[str, Any] = {"fields": {"worker_config": worker or {}, "delivery": delivery}, "long_seconds": 1}
         spec |= {"die": die} if die else {}
         self.log.unlink(missing_ok=True)
@@ -41,7 +41,7 @@ class Scripted:
         return hosted_java(self.bootstrap, fields, self.log, **spec)
 
     def noted(self, word: str) -> list[str]:
-        """What the task noted under a word, in order."""
+        """The task's notes under a word, in order."""
         text = self.calls.read_text() if self.calls.exists() else ""
         return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
 

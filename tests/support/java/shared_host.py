@@ -79,7 +79,7 @@ class SharedHost:
         return self._process.poll() is None
 
     def begin(self, log: Path, work: Mapping[str, Any]) -> HostedRun:
-        """Gives it work. What the process writes from now on goes to this log."""
+        """Starts a run. The process writes to this log from now on."""
         log.touch()
         with self._lock:
             number = next(self._numbers)
@@ -88,7 +88,7 @@ class SharedHost:
         return run
 
     def order(self, order: Mapping[str, Any]) -> None:
-        """Says it to the process, if that has not ended."""
+        """Sends the order to the process, if that has not ended."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(json.dumps(order) + "\n")
@@ -117,7 +117,7 @@ _host: SharedHost | None = None
 
 
 def shared_host() -> SharedHost:
-    """The one of this process, started where none lives."""
+    """This process's shared host, started if none lives."""
     global _host  # noqa: PLW0603  one for all tests
     if _host is None or not _host.lives:
         _host = SharedHost()
@@ -138,12 +138,12 @@ def hosted_java(bootstrap: str, config: Mapping[str, str], log: Path, **spec: An
 
 
 def previewed(log: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What is shown of a task of the kit's connectors."""
+    """The preview of a task of the kit's connectors."""
     return _answer(log, "preview", request)
 
 
 def replayed(log: Path, request: Mapping[str, Any]) -> dict[str, Any]:
-    """What becomes of the dead letters of one of the kit's connectors."""
+    """The result of replaying the dead letters of one of the kit's connectors."""
     return _answer(log, "replay", request)
 
 

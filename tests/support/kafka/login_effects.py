@@ -1,5 +1,7 @@
-"""What a value of each client property does that says who a client is and whom it trusts: the data of a test of
-docs/client-properties.md."""
+"""The effect of a value of each client property about authentication and trust.
+
+The data of a test of docs/client-properties.md.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +22,13 @@ _CONTEXT = "aiokafka.ssl_context"
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Over `base` the key has this value. `parts` of both libraries' settings are others then; or one of the two is
-    refused with this text; or the token's server is asked with this `form`. What begins with @ is of the test.
+    """Over `base` the key has this value.
 
-    `unheeded` are the clients that pass the key over, with a warning."""
+    Then `parts` of both libraries' settings differ; or one of the two is refused with this text; or the token's server
+    gets this `form`. A value that begins with @ is of the test.
+
+    `unheeded` are the clients that ignore the key, with a warning.
+    """
 
     base: Mapping[str, str]
     value: str

@@ -15,7 +15,7 @@ AT_ONCE = {"fetch.wait.max.ms": 10, "fetch.queue.backoff.ms": 10}
 
 
 def commit(bootstrap: str, group: str, topic: str, offset: int, partition: int = 0) -> None:
-    """Has a group that nobody is in show an offset."""
+    """Commits an offset for a group without members."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False})
 
     def committed() -> bool:
@@ -72,7 +72,7 @@ def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
     settings = {"bootstrap.servers": bootstrap, "group.id": "look", "isolation.level": "read_uncommitted"}
 
     def told() -> dict[int, int] | None:
-        consumer = Consumer(settings)  # one that was refused once goes on asking with what it knew then
+        consumer = Consumer(settings)  # a client that was refused once keeps using its former settings
         try:
             partitions = consumer.list_topics(topic, 30).topics[topic].partitions
             return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
@@ -92,7 +92,7 @@ def messages(
     """Every record up to the present end, each partition in its order.
 
     A transaction that is about to end is waited for: a commit is answered before its markers are written. With
-    `stays_open` one is open that does not end, and what is before it is all that is seen.
+    `stays_open` there is a transaction that does not end, and only the records before it are returned.
     """
     settings = {
         "bootstrap.servers": bootstrap,

@@ -1,4 +1,4 @@
-"""What the tests of joining stand on: a state service with a CA, a gateway beside it, hosts that join, and agents."""
+"""The base of the tests of joining: a state service with a CA, a gateway beside it, hosts that join, and agents."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Installation:
 
     @contextlib.asynccontextmanager
     async def second_gateway(self, name: str) -> AsyncIterator[Channel]:
-        """A gateway with the settings that joining has written, which asks state as one of another host does."""
+        """A gateway with the settings that joining has written, which calls the state service as from another host."""
         home, stop, (port, http) = self.homes[name], asyncio.Event(), free_ports(2)
         socket = self.folder / "g2.sock"
         fields = {"home": str(home.root), "port": port, "http_port": http, "health_socket": str(socket)}
@@ -110,7 +110,7 @@ class Installation:
             await task
 
     async def nodes(self) -> dict[str, Node]:
-        """What the state service says of its nodes, by way of the gateway."""
+        """The nodes as the state service lists them, through the gateway."""
         answer = await stub_of(self.to_gateway, "node", "node").ListNodes(ListNodesRequest())
         return {node.name: node for node in answer.nodes}
 

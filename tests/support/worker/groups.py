@@ -40,7 +40,7 @@ class Flow:
 
     @property
     def source(self) -> Path:
-        """What is fed."""
+        """The source's file."""
         return self.folder / f"{self.name}.in"
 
     @property
@@ -71,7 +71,7 @@ class Flow:
                 await asyncio.sleep(TICK_SECONDS)
 
     async def passes(self, *, seconds: float = 90.0) -> float:
-        """Returns when what is fed by now has come out; after how many seconds."""
+        """Returns when the records fed by now have come out; the seconds that it took."""
         begun, fed = time.monotonic(), self.fed + 1
         await eventually(lambda: len(self.seen) >= fed, seconds=seconds, what=f"{self.name} flows")
         return time.monotonic() - begun
@@ -100,7 +100,7 @@ class Workers:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[Workers]:
-        """Starts all at once, and kills what is left at the end."""
+        """Starts all at once, and kills the remaining processes at the end."""
         try:
             await supervise(*(process.start for process in self.processes))
             yield self
@@ -116,7 +116,7 @@ class Workers:
         return result
 
     async def owner(self, connector: str, task: int = 0) -> WorkerProcess:
-        """Who has the task now, by its status."""
+        """The worker that has the task, by its status."""
         return self.of_task((await self.status(connector))["tasks"][task]["worker_id"])
 
     async def status(self, connector: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the worker's tests stand on: worker processes, and a Spark side of the link that copies nothing but answers."""
+"""The base of the worker's tests: worker processes, and a Spark side of the link that copies nothing but answers."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ class Run:
 
 @dataclass
 class LinkSide(WorkerLinkServiceServicer):
-    """Takes tickets, fences at once, runs when confirmed, ends when drained; fails runs when a test says so."""
+    """Takes tickets, fences at once, runs when confirmed, ends when drained; fails runs on a test's command."""
 
     runs: dict[str, Run] = field(default_factory=dict)
     renewals: dict[str, int] = field(default_factory=dict)
     log_levels: dict[str, dict[str, str]] = field(default_factory=dict)
     links: dict[str, asyncio.Queue[Any]] = field(default_factory=dict)
     greetings: dict[str, Any] = field(default_factory=dict)
-    slow: bool = False  # fences only when a test says so
+    slow: bool = False  # fences only on a test's command
     deaf: bool = False  # hears orders no more, as when a link breaks under them
     heard_nothing: int = 0  # orders that came meanwhile
     problem: str = ""  # why it has no Spark
@@ -84,7 +84,7 @@ class LinkSide(WorkerLinkServiceServicer):
         self._tell(run, RUNNING, watch=watch)
 
     def copies(self, run: Run, **fields: Any) -> None:
-        """Reports that a run copies, or copies again, and what else is to be in the update."""
+        """Reports that a run copies, or copies again; `fields` are further fields of the update."""
         self._tell(run, RUNNING, **fields)
 
     def stranger(self, worker: str, like: Run) -> Run:
@@ -94,7 +94,7 @@ class LinkSide(WorkerLinkServiceServicer):
         return self.runs["stranger"]
 
     def break_link(self, worker: str) -> None:
-        """Ends the link; the worker comes back, and what runs goes on."""
+        """Ends the link; the worker reconnects, and its runs continue."""
         self.links[worker].put_nowait(None)
 
     def _tell(self, run: Run, state: Any, **fields: Any) -> None:
@@ -251,7 +251,10 @@ class WorkerProcess:
             await ended(self.child, signal.SIGKILL)
 
     async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
-        """One REST request. No TLS: certificates take a client 30 ms of processor, and tests ask 20 times a second."""
+        """Sends one REST request.
+
+        No TLS: certificates take a client 30 ms of processor, and tests send 20 requests a second.
+        """
         async with httpx.AsyncClient(timeout=120, trust_env=False, verify=False) as client:
             return await client.request(method, f"http://127.0.0.1:{self.port}{path}", json=body, **options)
 
@@ -285,7 +288,7 @@ async def ended(child: asyncio.subprocess.Process, number: int) -> int:
 
 
 def survivors(rows: Sequence[Row]) -> ConfigState:
-    """What a worker would read of the config topic once it is compacted: each key's newest record, in their order."""
+    """The state that a worker would read from the config topic after compaction: each key's newest record, in order."""
     newest = {row.key: row for row in rows}
     state = ConfigState()
     for row in sorted(newest.values(), key=lambda row: row.offset):

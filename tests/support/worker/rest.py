@@ -1,7 +1,7 @@
-"""Plays a fixed list of requests against a Connect worker and keeps its answers, without what differs from run to run.
+"""Sends a fixed list of requests to a Connect worker and keeps its answers, without the parts that differ per run.
 
-The same list is played against Apache Kafka Connect, once, to record what it answers, and against a worker of ours in
-each test run, to compare.
+The same list is sent to Apache Kafka Connect, once, to record its answers, and to a worker of ours in each test run, to
+compare.
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ _MILLISECONDS = re.compile(r'("last_modified": ?)\d+')
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One request. `body` is sent as it stands; `until` are the states (connector, then tasks; "..." for
-    any tasks) of connector `of` that are waited for first. `seconds` gives a request up as unanswered.
+    """One request.
 
-    A `method` of JOIN, LEAVE or WRITE is no request: a consumer comes into, or goes from, the group (and topic) that
-    `path` names; a record, key and value as a JSON list in `body`, is written to the topic that it names.
+    `body` is sent unchanged; `until` are the states (connector, then tasks; "..." for any tasks) of connector `of` that
+    are waited for first. `seconds` gives a request up as unanswered.
+
+    A `method` of JOIN, LEAVE or WRITE is no request: a consumer joins or leaves the group (and topic) that `path`
+    names; a record, key and value as a JSON list in `body`, is written to the topic that `path` names.
     """
 
     name: str
@@ -73,8 +75,11 @@ def fresh_client() -> httpx.AsyncClient:
 
 @dataclass(slots=True)
 class Player:
-    """`hidden` maps what differs from run to run to the word that stands for it; `patient` tries again what is
-    answered with a momentary 409, as Connect's clients have to."""
+    """Sends steps and keeps the answers.
+
+    `hidden` maps values that differ from run to run to their placeholders; `patient` repeats a request that gets a
+    momentary 409, as Connect's clients have to.
+    """
 
     url: str
     bootstrap: str
@@ -112,7 +117,7 @@ class Player:
             await member.stop()
 
     async def _ask(self, client: httpx.AsyncClient, step: Step) -> httpx.Response:
-        # The path as it stands: a client's own idea of what is to be escaped is not what is tried.
+        # The path unchanged: a client's own escaping is not under test.
         url = httpx.URL(self.url).copy_with(raw_path=step.path.encode("ascii"))
         headers = dict(step.headers) if step.body is not None else {}
         content = self._shown(step.body)

@@ -1,4 +1,4 @@
-"""A world of words for the assignor's tests: workers come, leave and die, and do in each round what they are told."""
+"""A world of words for the assignor's tests: workers come, leave and die, and carry out each round's assignments."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ DELAY_MS = 300_000
 
 
 class World(ScriptWorld):
-    """A group and what is configured in it; the clock stands until `wait`."""
+    """A group and its configured connectors; the clock stops until `wait`."""
 
     def __init__(self) -> None:
         self.members: dict[str, MemberView] = {}
@@ -45,7 +45,7 @@ class World(ScriptWorld):
         self.now_ms += int(float(seconds) * 1000)
 
     def do_round(self) -> list[str]:
-        """One round, and what each member runs once it has done what it was told."""
+        """One round, and what each member runs after it has carried out its assignment."""
         works = [
             Work(name, task) for name, count in self.configured.items() for task in (CONNECTOR_TASK, *range(count))
         ]

@@ -49,7 +49,7 @@ GOALS = {"start": ClusterGoal.RUNNING, "stop": ClusterGoal.STOPPED, "delete": Cl
 
 
 def changes(old: Snapshot, new: Snapshot) -> list[tuple]:
-    """What was and what is, of all that is not the same."""
+    """The old and the new resource, for each that differs."""
     pairs = []
     for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD):
         before, after = old.resources(noun), new.resources(noun)
@@ -218,7 +218,7 @@ class World(ScriptWorld):
         self.lingering = set(nodes)
 
     def do_obey(self, *names: str) -> None:
-        """Agents do what is wanted of these workloads, or of all."""
+        """Agents reach the goal of these workloads, or of all."""
         for workload in list(self.workloads.values()):
             if (not names or workload.name in names) and self.nodes[workload.node].state is NodeState.ONLINE:
                 self.do_report(workload.name, OBEYED[workload.goal])
@@ -251,7 +251,7 @@ class World(ScriptWorld):
         return [f"{w.name} on {w.node}: " + ", ".join(f"{k}={s.properties.get(k)}" for k in own) for w, s in specs]
 
     def do_plugins(self, name: str) -> list[str]:
-        """What the workers load."""
+        """The plugins and libraries that each worker loads."""
         workers = self.snapshot.workloads_in(WorkloadKind.WORKER, name)
         specs = [(w, w.spec) for w in workers if isinstance(w.spec, WorkerSpec)]
         return [f"{w.name}: {', '.join(map(str, s.plugins + s.libraries)) or 'none'}" for w, s in specs]
@@ -268,7 +268,7 @@ class World(ScriptWorld):
         return ["none" if rollout is None else self._rollout(rollout)]
 
     def do_settle(self) -> list[str]:
-        """Plans and obeys until nothing is to do: what was changed, with the reasons."""
+        """Plans and applies until nothing is left to do; returns the changes, with the reasons."""
         said: list[str] = []
         for _ in range(50):
             plan = self.plan()
@@ -298,7 +298,7 @@ class World(ScriptWorld):
         return lines + [f"! {name}: {note}".rstrip() for name, note in notes.items()]
 
     def do_why(self) -> list[str]:
-        """Plans; says what changes, and why."""
+        """Plans; returns the changes and their reasons."""
         plan = self.plan()
         said = self.why(plan)
         self.apply(plan)

@@ -36,7 +36,7 @@ def acme(classes: Path, tmp_path_factory: pytest.TempPathFactory) -> InstalledPl
 
 
 def jar_of(path: Path, classes: Path, patterns: str, changes: Mapping[bytes, bytes] | None = None) -> None:
-    """A jar of the classes whose files' names are like one of these, with these changes of their bytes."""
+    """A jar of the classes whose files' names match one of these patterns, with these changes of their bytes."""
     path.parent.mkdir()
     with zipfile.ZipFile(path, "w") as jar:
         for file in (file for pattern in patterns.split() for file in classes.rglob(pattern)):
@@ -55,7 +55,7 @@ async def host(acme: InstalledPlugin) -> AsyncIterator[PluginHost]:
 
 
 def calls(folder: Path) -> list[str]:
-    """What the connector has noted."""
+    """The calls that the connector has noted."""
     file = folder / "calls"
     return file.read_text().split() if file.exists() else []
 
@@ -142,7 +142,7 @@ async def test_a_step_is_loaded_in_the_version_that_is_asked_for(classes: Path, 
 
 
 def errors(infos: Mapping[str, Any]) -> dict[str, list[str]]:
-    """What is wrong with each key."""
+    """The errors of each key that has any."""
     values = [config["value"] for config in infos["configs"]]
     return {value["name"]: value["errors"] for value in values if value["errors"]}
 

@@ -1,5 +1,7 @@
-"""Java sink tasks against a real broker: what they are called with, what they ask for, what
-they throw, and no record lost, whatever kills them."""
+"""Java sink tasks against a real broker: the arguments of their calls, their requests and exceptions.
+
+No record is lost, whatever kills them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""A gateway off loopback: without an access file it lets nobody in, unless it is told to. One that ends says so
-first."""
+"""A gateway off loopback: without an access file it admits no caller, unless its settings permit it.
+
+If it ends, it reports the reason first.
+"""
 
 from __future__ import annotations
 

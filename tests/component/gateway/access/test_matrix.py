@@ -1,5 +1,7 @@
-"""Every cell of docs/authorization.md, asked of a real gateway before a real state service; and what callers of single
-worker clusters see in lists."""
+"""Every cell of docs/authorization.md, called on a real gateway before a real state service.
+
+Also the lists that callers of single worker clusters see.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +51,7 @@ STREAM_SECONDS = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A call, a column, and what is in it."""
+    """A call, a column, and the content of the cell."""
 
     call: str
     column: str
@@ -115,7 +117,7 @@ async def as_caller(system: System, column: str) -> AsyncIterator[Client]:
 
 
 async def begun_operation(system: System) -> str:
-    """The name of an operation on what is of worker cluster "mine", which is started for it."""
+    """The name of an operation on a resource of worker cluster "mine", which is started for it."""
     async with as_caller(system, "admin") as admin:
         await admin.connect("worker_cluster").StartWorkerCluster(clusters.StartWorkerClusterRequest(name="mine"))
         apply = definitions.ApplyConnectorDefinitionRequest(name="of-mine", goal=DEFINITION_GOAL_RUNNING)
@@ -131,8 +133,10 @@ async def begun_operation(system: System) -> str:
 
 
 def about_mine(kind: Any, method: str, operation: str) -> Any:
-    """A request about worker cluster "mine", or what is of it, as far as it names one; in all else it is empty, and of
-    another generation than what is there, so that nothing is done."""
+    """A request about worker cluster "mine" or its resources.
+
+    Fields that name no cluster are empty, and the etag is of another generation, so that nothing is done.
+    """
     request, fields = kind(), kind.DESCRIPTOR.fields_by_name
     for field, value in (
         ("worker_cluster", "mine"), ("workload", "worker/mine/0"), ("name", "mine"), ("etag", "none"),
@@ -285,7 +289,7 @@ async def test_every_rpc_lets_in_whom_the_page_says(system: System) -> None:
 
         async def walk(cell: Cell) -> None:
             if cell.call.split("/")[1] not in served or (cell.call.endswith("/GetCopyRun") and cell.expected == "403"):
-                return  # of a copy run that there is not nothing else is said
+                return  # a copy run that does not exist is reported in no other way
             value = AUTHORIZATION[cell.column]
             actual_outcome = await outcome(link, cell.call, value, operation, cell.expected)
             if actual_outcome != {"own": "yes"}.get(cell.expected, cell.expected):

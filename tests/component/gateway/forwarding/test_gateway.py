@@ -1,4 +1,4 @@
-"""What the gateway forwards to a real state service and to agents, and how it goes on without them."""
+"""The requests that the gateway forwards to a real state service and to agents, and how it works without them."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ async def test_without_the_state_service_workers_are_still_reached(
 
 
 async def has_health(address: str, *, serving: bool) -> bool:
-    """Whether a process says by its health that it serves, or that it does not."""
+    """Whether a process's health reports that it serves, or that it does not."""
     return await is_serving(address) is serving
 
 

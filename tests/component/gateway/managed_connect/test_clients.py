@@ -1,4 +1,4 @@
-"""Other clients than the SDK of today: one with an older model, the command line, and those of other languages."""
+"""Clients other than today's SDK: an SDK with an older model, the command line, and clients of other languages."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_an_older_sdk(bare: Bare, tmp_path: Path) -> None:
 
 
 def ran(words: list[str], folder: Path, *, seconds: float = 300.0, **environment: str) -> str:
-    """What a program printed, which must succeed."""
+    """The output of a program, which must succeed."""
     done = subprocess.run(
         words,
         cwd=folder,
@@ -129,7 +129,7 @@ def test_the_command_line(bare: Bare, tmp_path: Path) -> None:
 
 
 def judged(said: Any) -> None:
-    """What a program in another language was told."""
+    """Checks the answers that a program in another language received."""
     assert said["tags"] == {"a b": "c&d"}
     assert said["conflict"] is True
     assert -60 < said["age"] < 120
@@ -140,7 +140,7 @@ def judged(said: Any) -> None:
 
 
 def arguments(bare: Bare) -> list[str]:
-    """What the programs are told."""
+    """The arguments of the programs."""
     return [bare.endpoints[0], REGION, KEY, SECRET, PROPERTIES.decode(), BUILT_IN]
 
 

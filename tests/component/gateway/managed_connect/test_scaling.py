@@ -1,5 +1,7 @@
-"""An autoscaled connector under a load and after it, as the SDK sees it: its workers come and go, and what was sent
-stays what is answered."""
+"""An autoscaled connector under a load and after it, as the SDK sees it.
+
+Its workers come and go, and the API returns the capacity as the client sent it.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ CAPACITY = {
 
 
 async def worker_count(world: World) -> float:
-    """What the metric says."""
+    """The value of the metric."""
     async with httpx.AsyncClient(trust_env=False) as client:
         text = (await client.get(f"{world.endpoint}/metrics", timeout=60)).text
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)

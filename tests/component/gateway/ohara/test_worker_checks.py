@@ -1,4 +1,4 @@
-"""Every check of worker clusters and of what they stand on, in the order in which Ohara makes them."""
+"""Every check of worker clusters and of their broker clusters, in the order in which Ohara makes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TOPICS = ("config", "offset", "status")
 
 @pytest.fixture(scope="module")
 async def api(world: OharaWorld) -> JsClient:
-    """The shared system with a broker cluster that runs and one that does not."""
+    """The shared system with a running broker cluster and a stopped one."""
     await brokers(world.js, "bk", HOME)
     await brokers(world.js, "stopped", HOME, start=False)
     return world.js
@@ -279,7 +279,7 @@ async def test_a_zookeeper_gets_no_node(api: JsClient, group: str) -> None:
     assert (result.status, result.code) == (500, UNSUPPORTED)
 
 
-# What workers stand on is in use.
+# Workers depend on it.
 
 
 async def test_what_is_in_use_stays(api: JsClient, group: str) -> None:

@@ -1,5 +1,7 @@
-"""Brokers that deny what no rule allows: with the rules of docs/operations.md everything works, without one of them a
-connector says what is missing."""
+"""Brokers that deny everything without a rule.
+
+With the rules of docs/operations.md everything works; without any one of them a connector reports the missing rule.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +114,10 @@ def sink(file: Path, topic: str) -> dict[str, str]:
 
 
 async def started(clients: Clients, broker: SecureBroker, admin: AdminClient, rule: Rule) -> Worker:
-    """A worker on these brokers, by way of the state service; it says what is missing until it may join its group."""
+    """A worker on these brokers, created through the state service.
+
+    It reports the missing rule until it may join its group.
+    """
     jaas = f'{MODULE} required username="{USER}" password="{SECRET}";'
     properties = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
     external = brokers.ExternalBrokers(bootstrap_servers=broker.at("SASL"), client_properties=properties)

@@ -41,7 +41,7 @@ LOST, LEADER = "203.0.113.9:8083", "127.0.0.1:8083"
 
 @contextlib.asynccontextmanager
 async def member_at(bootstrap: str, group: str, worker: str) -> AsyncIterator[GroupClient]:
-    """What a worker's place is asked with."""
+    """A client that queries a worker's place in its group."""
     properties = {"bootstrap.servers": bootstrap}
     async with low_level_client(properties, client_id=client_id_of(worker), timeout_ms=LONG_MS) as client:
         yield GroupClient(client, group, session_ms=LONG_MS, rebalance_ms=LONG_MS)
@@ -97,7 +97,7 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             await eventually(lambda: bool(told), seconds=90, what="one leads")
             place = await joined(lost, LOST)
             assert place.leader != place.member
-            await lost.sync(place.generation, place.member, [])  # it says nothing from now on
+            await lost.sync(place.generation, place.member, [])  # it sends nothing from now on
             farewells = Farewells(store)
             saying = asyncio.create_task(farewells.run())
             spec = WorkerSpec(name, "203.0.113.9", 8083, {}, "203.0.113.9:7430")

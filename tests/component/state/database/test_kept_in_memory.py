@@ -1,4 +1,4 @@
-"""What is kept in memory is what is stored: with two processes on one database, and after a commit that was cut."""
+"""The memory equals the database: with two processes on one database, and after an interrupted commit."""
 
 import functools
 from pathlib import Path
@@ -36,7 +36,7 @@ async def test_two_processes_see_each_others_writes(postgresql) -> None:
         async with single_store.write() as tx:
             broker_clusters.create(tx, "ext", EXTERNAL)
         assert "ext" not in two.snapshot.broker_clusters
-        with pytest.raises(AlreadyExists):  # a writer sees what was written before its turn
+        with pytest.raises(AlreadyExists):  # a writer sees earlier writes
             async with two.write() as tx:
                 broker_clusters.create(tx, "ext", EXTERNAL)
         assert "ext" in two.snapshot.broker_clusters

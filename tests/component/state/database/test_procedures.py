@@ -1,5 +1,7 @@
-"""What docs/operations.md has an operator do with the database of a running installation: an upgrade, a restore of
-a backup. Workers go on through both."""
+"""The procedures of docs/operations.md for the database of a running installation: an upgrade, a restore of a backup.
+
+Workers keep running through both.
+"""
 
 from __future__ import annotations
 
@@ -90,7 +92,7 @@ async def change(clients: Clients, seconds: int) -> None:
 
 
 def processes(nodes: Nodes, name: str) -> list[int]:
-    """The processes of a workload that no other one of it has started."""
+    """The processes of a workload, without their children."""
     folder = nodes.homes["n1"].workload(name)
     results = {p for p in psutil.pids() if is_marked(p, folder)}
     return [p for p in results if psutil.Process(p).ppid() not in results]
@@ -105,7 +107,7 @@ def back_up(database: str, backup: Path) -> None:
 
 
 def restore(database: str, backup: Path) -> None:
-    """In place of what is there."""
+    """Replaces the database by the backup."""
     if "://" in database:
         words = ["pg_restore", "--clean", "--if-exists", f"--dbname={database}", str(backup)]
         subprocess.run(words, check=True, capture_output=True, timeout=60)
@@ -140,7 +142,7 @@ async def test_after_a_restore_nothing_runs_twice_and_workers_go_on(installation
     nodes, clients, database = installation.nodes, installation.clients, installation.database
     first = await running(clients)
     back_up(database, tmp_path / "backup")
-    for seconds in (17, 18):  # what the backup does not know
+    for seconds in (17, 18):  # changes that are not in the backup
         await change(clients, seconds)
         changed = await running(clients)
     assert changed[CHANGED].generation > first[CHANGED].generation + 1

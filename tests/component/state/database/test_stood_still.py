@@ -1,5 +1,7 @@
-"""A writer of PostgreSQL that stands still in the middle of its transaction, frozen or with its host lost: the others
-wait for it a while and no longer, and what it goes on with is not stored."""
+"""A writer of PostgreSQL stops in the middle of its transaction, frozen or with its host lost.
+
+The others wait for it for a limited time, and its later writes are not stored.
+"""
 
 import asyncio
 from pathlib import Path
@@ -31,7 +33,7 @@ async def test_a_transaction_that_stands_still_is_ended(postgresql, tmp_path: Pa
 
 
 async def _frozen_in_a_write(store: Store, other: Store) -> None:
-    """Begins a write with one, and does not go on before the other has written."""
+    """Begins a write in one store, and continues only after the other store has written."""
     async with store.write() as tx:
         broker_clusters.create(tx, "late", EXTERNAL)
         async with asyncio.timeout(30), other.write() as in_time:

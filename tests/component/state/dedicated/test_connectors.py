@@ -1,5 +1,7 @@
-"""Dedicated connectors in the state service alone: quotas where they are stored, and what a create that fails leaves.
-The workers are a simulated agent's, so no connector ever comes up."""
+"""Dedicated connectors in the state service alone: stored quotas, and the remains of a create that fails.
+
+The workers are a simulated agent's, so no connector ever comes up.
+"""
 
 from __future__ import annotations
 
@@ -183,7 +185,7 @@ async def test_what_is_asked_for_waits_while_its_workers_are_scaled(
     async with failing(tmp_path) as (clients, single_failing):
         capacity = DedicatedCapacity(autoscale=Autoscale(min_workers=1, max_workers=2))
         await single_failing.ended(await single_failing.create("one", CONFIG, bootstrap, capacity=capacity))
-        async with opened[0].write() as tx:  # as the autoscaler does; it ends when somebody says so
+        async with opened[0].write() as tx:  # as the autoscaler does; it ends when the test ends it
             uid = tx.snapshot.worker_cluster("one").uid
             facts = {CLUSTER_UID: uid, WORKERS: 1, FORMER_WORKERS: 1, REASON: "a test's"}
             scaling = begin(tx, OperationKind.SCALE, Target("dedicated_connector", "one"), (AWAIT_WORKERS,), facts)

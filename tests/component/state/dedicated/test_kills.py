@@ -1,5 +1,8 @@
-"""The state service is killed between what an operation on a dedicated connector wrote and its note that it did: the
-next one goes on with it, or takes it back. The workers are a simulated agent's, so no connector ever comes up."""
+"""The state service is killed between a write of an operation on a dedicated connector and the record of that write.
+
+The next process continues the operation, or reverts it. The workers are a simulated agent's, so no connector ever comes
+up.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ async def dedicated(state: StateProcess) -> AsyncIterator[tuple[Clients, Agent, 
 
 
 async def made(single_dedicated: Dedicated, bootstrap: str) -> None:
-    """One whose worker cluster runs, and whose connector nobody can write."""
+    """A dedicated connector whose worker cluster runs, and whose connector cannot be written."""
     operation = await single_dedicated.ended(await single_dedicated.create("one", CONFIG, bootstrap))
     assert (operation.state, operation.error.reason) == (FAILED, "STEP_DEADLINE"), operation
 

@@ -1,5 +1,7 @@
-"""The state service is killed at each point of operations on connectors: the next one goes on with them, or takes them
-back, and what was asked comes about once."""
+"""The state service is killed at each point of operations on connectors.
+
+The next process continues the operations or reverts them, and each request takes effect once.
+"""
 
 from __future__ import annotations
 
@@ -84,7 +86,7 @@ class Killed:
 
 @dataclass
 class Story:
-    """What is asked of a connector that is stopped, and what it is to have in the end."""
+    """The requests for a stopped connector, and its expected final state."""
 
     name: str
     point: str
@@ -105,7 +107,7 @@ class Story:
         await definitions.update(self.name, config=REFUSED if self.point in REFUSAL else OTHER)
 
     async def ask(self, definitions: Definitions) -> str:
-        """Asks for the operation, as a client does that asks again where it got no answer."""
+        """Requests the operation, as a client does that repeats a request without an answer."""
         goal = RUNNING if self.point in CANCEL else ABSENT if self.point in DELETE else STOPPED
         operation = await definitions.begin(self.name, goal, request_id=f"apply-{self.name}")
         if self.point in CANCEL:

@@ -1,4 +1,4 @@
-"""Documents over real gRPC on both databases: kept, listed, replaced, deleted; what is secret in them stays sealed."""
+"""Documents over real gRPC on both databases: kept, listed, replaced, deleted; their secrets stay sealed."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ async def test_secrets_are_shown_to_who_asks_for_them_and_nowhere_else(tmp_path:
         assert dict(full.secrets) == secrets
         assert full.content["tags"]["api.key"] == f"{CANARY}-tag"
 
-        # What was shown comes back: it stays, but for what is changed.
+        # A document as shown is sent back: it stays the same except for the changes.
         said[0].secrets["note"] = f"{CANARY}-other"
         del said[0].content["url"]
         request = pb.PutDocumentRequest(document=said[0])

@@ -1,4 +1,4 @@
-"""Several state services on one PostgreSQL: the leader does the steps of operations; another goes on with them."""
+"""Several state services on one PostgreSQL: the leader does the steps of operations; another continues them."""
 
 import asyncio
 import contextlib
@@ -61,12 +61,12 @@ async def test_another_goes_on_with_what_one_began(postgresql: Callable[[], str]
         first, second = Replica(store), Replica(other)
         first.outcome = Waiting("not yet", 0.05)
         async with second_later(first, second):
-            async with other.write() as tx:  # asked of the one that does not lead
+            async with other.write() as tx:  # requested from a service that does not lead
                 name = begin(tx, KIND, Target("topic", "orders"), ["only"], {}).name
             await eventually(lambda: first.calls > 1, what="the leader does it")
             await eventually(lambda: name in other.snapshot.operations and other.snapshot.operations[name].message)
             assert second.calls == 0
-            first.lease.clock = lambda: 0.0  # it stands still from now on
+            first.lease.clock = lambda: 0.0  # its clock stops from now on
             await eventually(lambda: second.lease.epoch == first.lease.epoch + 1, what="the other one takes over")
             await eventually(lambda: other.snapshot.operations[name].has_ended)
             assert other.snapshot.operations[name].state is OperationState.SUCCEEDED

@@ -69,7 +69,7 @@ class Plane:
         self.roamers: list[Roamer] = []
 
     def leader(self) -> StateProcess:
-        """Which has the lease, as the database says. Raises StopIteration where it is none of these."""
+        """The replica that has the lease in the database. Raises StopIteration if it is none of these."""
         engine = sa.create_engine(self.url.replace("postgresql:", "postgresql+psycopg:"))
         try:
             with engine.connect() as connection:
@@ -135,7 +135,7 @@ async def all_online(replica: StateProcess, *nodes: str) -> bool:
 
 
 async def run_workers(replica: StateProcess, name: str, count: int) -> None:
-    """Asks one state service to run a worker cluster."""
+    """Creates and starts a worker cluster through one state service."""
     async with asked(replica) as clients:
         await clients.create_workers(name, brokers="ext", count=count)
         await clients.start_workers(name)
@@ -145,13 +145,13 @@ async def runs(replica: StateProcess, name: str, count: int) -> bool:
     async with asked(replica) as clients:
         try:
             cluster = await clients.worker_cluster(name)
-        except NotFound:  # another one was asked to make it, a moment ago
+        except NotFound:  # another service was told to create it a moment ago
             return False
         return cluster.status.ready_workers == count and cluster.status.observed_generation == cluster.generation
 
 
 async def run_demo(new_plane: Plane, asked_one: StateProcess) -> None:
-    """Once all nodes are online, one state service is asked to run two workers, and each knows that they run."""
+    """Waits for all nodes, starts two workers through one state service, and waits until each service shows them."""
     nodes = [roamer.node for roamer in new_plane.roamers]
     for replica in new_plane.replicas:
         await eventually(lambda r=replica: all_online(r, *nodes), seconds=PATIENCE, what="all nodes are online")
@@ -203,7 +203,7 @@ async def test_another_leads_when_the_leader_is_killed(tmp_path: Path) -> None:
         leader, other = new_plane.replicas
         await run_demo(new_plane, leader)
         await leader.end(signal.SIGKILL)
-        await run_workers(other, "late", 1)  # acknowledged while nobody leads
+        await run_workers(other, "late", 1)  # acknowledged while there is no leader
         await eventually(lambda: new_plane.has_led(other), seconds=PATIENCE, what="the other one leads")
         await eventually(lambda: runs(other, "late", 1), seconds=PATIENCE)
         assert await all_online(other, "n1", "n2", "n3")

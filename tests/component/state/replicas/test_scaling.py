@@ -1,5 +1,8 @@
-"""Who scales: one of several state services, and never one that has been overtaken; one that is killed between what it
-wrote and its note of that goes on after its next start. What workers use is reported to a real broker, by the test."""
+"""Only one of several state services scales, and never one whose lease another has taken over.
+
+A service that is killed between a write and the record of it continues after its next start. The test reports the
+workers' usage to a real broker.
+"""
 
 from __future__ import annotations
 
@@ -133,7 +136,7 @@ async def test_a_step_goes_on_after_a_kill_behind_its_write(bootstrap: str, tmp_
 async def test_one_scales_and_one_that_was_overtaken_never(
     bootstrap: str, postgresql: Callable[[], str], tmp_path: Path
 ) -> None:
-    """The one that leads stands still for longer than its lease, and goes on while another leads."""
+    """The leader is frozen for longer than its lease, and resumes while another service leads."""
     load = Load(bootstrap)
     flags = ("--database", postgresql(), "--worker-ports", free_range(4), "--key-file", str(tmp_path / "key"))
     first, second = StateProcess(tmp_path / "first", *flags), StateProcess(tmp_path / "second", *flags)

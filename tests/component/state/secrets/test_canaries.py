@@ -97,7 +97,7 @@ async def watched(link: Channel) -> AsyncIterator[list[Event]]:
 
 
 async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[str]) -> str:
-    """Creates everything; returns where the broker listens. What is answered is added to what is `said`."""
+    """Creates everything; returns the broker's address. Appends the answers to `said`."""
 
     async def node() -> str:
         return "".join(n.name for n in (await clients.nodes.ListNodes(ListNodesRequest())).nodes)
@@ -206,7 +206,10 @@ def of(values: Mapping[str, str]) -> set[str]:
 
 
 def in_files(root: Path) -> dict[str, set[str]]:
-    """Where canaries stand in files below a folder, each readable by its owner alone and in a folder that is too."""
+    """The canaries in files below a folder.
+
+    Each such file must be readable by its owner alone and be in a folder that is closed to others.
+    """
     answer = {}
     for file in root.rglob("*"):
         if file.is_file() and not file.is_symlink() and (names := canaries_in(file.read_bytes())):
@@ -237,7 +240,7 @@ def in_tables(url: str) -> dict[str, bytes]:
 
 
 def in_server(server: PostgresqlServer, url: str) -> dict[str, set[str]]:
-    """Where canaries stand in a PostgreSQL: in its tables, its files and its log."""
+    """The canaries in a PostgreSQL server: in its tables, its files and its log."""
     held = in_tables(url)
     assert b"acme.node" in held["resource"], "what is there is found"
     held |= {str(file): file.read_bytes() for file in server.folder.rglob("*") if file.is_file()}
@@ -246,7 +249,7 @@ def in_server(server: PostgresqlServer, url: str) -> dict[str, set[str]]:
 
 
 async def failed_start(home: Path) -> str:
-    """What a state service says whose database does not answer."""
+    """The output of a state service whose database does not answer."""
     home.mkdir()
     settings = home / "state.toml"
     settings.write_text('database = "postgresql://me:canary-database@127.0.0.1:1/none"\n')

@@ -1,4 +1,4 @@
-"""Agents and their sessions: who is heard, who is silent, what is reported and what follows of it."""
+"""Agents and their sessions: which are connected, which are silent, their reports and the effects."""
 
 from __future__ import annotations
 

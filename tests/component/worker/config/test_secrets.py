@@ -1,4 +1,4 @@
-"""Secrets of connectors: resolved on the worker, told to nobody, and followed when they change."""
+"""Secrets of connectors: resolved on the worker, never shown, and followed when they change."""
 
 import contextlib
 import os
@@ -22,7 +22,7 @@ LITERAL, WORKERS = "literal-pa55", "pa55-of-the-worker"
 
 @pytest.fixture
 def secrets(tmp_path: Path) -> Path:
-    """The file that secrets stand in."""
+    """The file that holds the secrets."""
     file = tmp_path / "secrets.properties"
     write(file)
     return file
@@ -155,14 +155,14 @@ async def test_a_secret_rotates_and_only_its_tasks_restart(
         assert "secret_changed" in worker.output
         assert f"${{file:{secrets}:orders}}" in worker.output
 
-        # Whatever a task says of its end, its trace is without secrets.
+        # Whatever error a task reports at its end, its trace is without secrets.
         side.fail(after, retriable=False, trace=f"x.Y: cannot log in with {NEW} nor {OLD} nor {LITERAL}\n", reason="X")
         await worker.reaches("orders", "RUNNING", "FAILED")
         trace = (await worker.ask("GET", "/connectors/orders/tasks/0/status")).json()["trace"]
         assert f"cannot log in with ${{file:{secrets}:orders}} nor ${{file:{secrets}:orders}} nor [hidden]" in trace
 
         assert after.state == FAILED
-        # A literal is what the user has chosen to be stored and read back: it is in no log and no trace.
+        # A literal in the configuration is stored and read back by the user's choice: it is in no log and no trace.
         everything = (await shown(worker, "orders", "others", "still")).replace(f'"password":"{LITERAL}"', "")
         for secret in (OLD, NEW, OTHER, WORKERS, LITERAL):
             assert secret not in everything, everything[max(0, everything.index(secret) - 300) :][:600]

@@ -49,7 +49,7 @@ async def brokers(tmp_path: Path) -> AsyncIterator[list[BrokerProcess]]:
 
 
 class Outside:
-    """What a stranger asks the brokers."""
+    """A client of the brokers outside the workers."""
 
     def __init__(self, brokers: list[BrokerProcess]) -> None:
         self._brokers = brokers
@@ -80,7 +80,7 @@ class Outside:
         raise AssertionError("unreachable")
 
     async def whole(self, *topics: str) -> None:
-        """Returns when all brokers, each asked by itself, say the same: all are there, and every replica in sync.
+        """Returns when all brokers, each queried by itself, agree: all are there, and every replica in sync.
 
         Then any of them may go, and until then they may name different coordinators, or none.
         """
@@ -122,7 +122,7 @@ async def test_tasks_go_on_when_all_their_coordinators_move(
     outside = Outside(brokers)
     workers = Workers.of(tmp_path, outside.servers, name, spark.address, 2)
     await outside.whole()
-    await outside.coordinators((GROUP, name), (TRANSACTION, name))  # asked for, the internal topics are made
+    await outside.coordinators((GROUP, name), (TRANSACTION, name))  # the request creates the internal topics
     await outside.whole(*INTERNAL)
     flow, doomed = await outside.same(name)
     copied = Flow(tmp_path, flow)

@@ -1,4 +1,4 @@
-"""One of three workers dies, freezes or leaves: how its tasks get copied again, and that it does no harm."""
+"""One of three workers dies, freezes or leaves: its tasks are copied again, and it does no harm."""
 
 import re
 import signal
@@ -67,7 +67,7 @@ async def killed_then_copied(workers: Workers, flow: Flow, *, farewell: bool, fo
 
 
 async def taken_over(workers: Workers, flow: Flow, gone: WorkerProcess) -> None:
-    """Returns when others copy all that flows. What the dead one's slots copied on for a moment does not count."""
+    """Returns when other workers copy everything. Lines that the dead worker's slots still copy do not count."""
 
     async def elsewhere() -> bool:
         tasks = [(await workers.status(connector))["tasks"][0] for connector in flow.connectors]
@@ -78,7 +78,7 @@ async def taken_over(workers: Workers, flow: Flow, gone: WorkerProcess) -> None:
 
 
 async def busy_follower(workers: Workers, flow: Flow) -> WorkerProcess | None:
-    """One that copies and does not lead: what a leader had is another's at once, since the next one has no memory."""
+    """A worker that copies and does not lead: a leader's tasks move at once, since the next leader has no memory."""
     owners = [await workers.owner(connector) for connector in flow.connectors]
     return next((owner for owner in owners if owner is not workers.leader), None)
 
@@ -98,7 +98,7 @@ async def test_a_killed_workers_tasks_copy_again(
             present = await killed_then_copied(workers, flow, farewell=True, folder=tmp_path)
             assert present < LATE_SECONDS
             assert present < absent
-            # One that leaves in order is not waited for.
+            # A worker that leaves in order is not waited for.
             owner = await eventually(lambda: busy_follower(workers, flow), seconds=60, what="a follower copies")
             waits = workers.leader.output.count(WAITS)
             left = time.monotonic()

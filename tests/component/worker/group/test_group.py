@@ -1,4 +1,4 @@
-"""Faults of groups: records over the broker's limit, Java members, labels that nobody has, a worker that freezes."""
+"""Faults of groups: records over the broker's limit, Java members, labels that no worker has, a worker that freezes."""
 
 import json
 import os
@@ -79,7 +79,7 @@ async def test_java_workers_and_ours_refuse_each_other(
             assert (await ours.ask("GET", "/connectors")).status_code == 200
         finally:
             await java.end(signal.SIGKILL)
-        # Its session would be over in four minutes: what it has started says that it has died, and Java can join.
+        # Its session would end in four minutes: its farewell process reports its death, and Java can join.
         await ours.end(signal.SIGKILL)
         await eventually(lambda: "farewell" in ours.output, seconds=60, what="its farewell is said")
     has = f"group {name} has Java Connect workers (connect-127.0.0.1:{java.port}@127.0.0.1)"
@@ -123,7 +123,7 @@ async def test_a_new_connector_takes_no_round_of_the_group_that_gives_nothing(
             connector = f"{name}-{number}"
             assert (await item.ask("POST", "/connectors", {"name": connector, "config": SOURCE})).status_code == 201
             await item.reaches(connector, "RUNNING", "RUNNING", seconds=60)
-        for process in (item, two):  # what was under way when the last of them ran has ended
+        for process in (item, two):  # the work of the last of them has ended
             assert await process.end() == 0
         idle = (rounds_without_work(item) & rounds_without_work(two)) - before
         assert len(idle) <= 1, idle
@@ -158,7 +158,7 @@ async def test_labels_say_where_a_connector_may_be(
         async with workers(other):
             await worker_process.reaches(f"{name}-placed", "RUNNING", "RUNNING")
             assert [run.worker for run in side.of(f"{name}-placed")] == [other.id]
-            # Asked elsewhere it moves, and is not restarted where it may stay.
+            # With other labels it moves; it is not restarted if it may stay.
             request = {**PLACED, "keelman.placement.labels": "disk=ssd"}
             await worker_process.ask("PUT", f"/connectors/{name}-placed/config", request)
             await eventually(

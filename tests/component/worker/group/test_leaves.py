@@ -1,4 +1,4 @@
-"""A leader that leaves its group, breaks off or hangs, while clients ask the other worker: none of them notices."""
+"""A leader leaves its group, breaks off or hangs: clients of the other worker do not notice."""
 
 import asyncio
 import itertools
@@ -47,7 +47,7 @@ class Loss:
 
 @dataclass
 class Pair:
-    """The one that leads at first, whose answers to the other can be lost, and the other."""
+    """The first leader, whose answers to the other worker can be lost, and the other worker."""
 
     one: WorkerProcess
     two: WorkerProcess
@@ -76,7 +76,7 @@ def leads(worker: WorkerProcess) -> bool:
 
 
 async def test_what_a_lost_answer_was_about_is_not_done_twice(pair: Pair) -> None:
-    """The leader does what it is asked for, and its answer is lost: whoever passed it on asks again."""
+    """The leader handles a request and its answer is lost: the worker that forwarded the request repeats it."""
     two, lost = pair.two, pair.loss
 
     async def ask(method: str, path: str, body: Any = None, tag: str = "") -> httpx.Response:
@@ -93,7 +93,7 @@ async def test_what_a_lost_answer_was_about_is_not_done_twice(pair: Pair) -> Non
     result = await ask("POST", "/connectors", new)
     assert (result.status_code, result.json()["name"]) == (201, "once"), result.text
     assert result.headers["location"] == f"http://{two.id}{path}"
-    # What was refused the first time is refused again.
+    # A request that was refused the first time is refused again.
     assert (await ask("POST", "/connectors", new)).json()["message"] == "Connector once already exists"
     assert (await ask("PUT", f"{path}/config", SOURCE, old)).status_code == 412
     assert (await ask("PATCH", f"{path}/config", {}, old)).status_code == 412
@@ -174,7 +174,7 @@ async def test_who_leaves_answers_what_has_begun(pair: Pair) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGSTOP])
 async def test_no_client_notices_that_the_leader_leaves(pair: Pair, number: int) -> None:
-    """Last of all: each time it takes the leader away, at last one that hangs."""
+    """Runs last: each case takes the leader away, the last one by a leader that hangs."""
     for worker in (pair.one, pair.two):
         if worker.child is None or worker.child.returncode is not None:
             await worker.start()

@@ -1,4 +1,4 @@
-"""A group's coordinator that is away or silent, and a worker that is: who may go on copying, and who may not."""
+"""Which workers may continue to copy when a group's coordinator, or a worker, is away or silent."""
 
 import asyncio
 import os
@@ -42,7 +42,7 @@ async def broker(tmp_path: Path) -> AsyncIterator[BrokerProcess]:
 async def test_tasks_go_on_while_their_groups_coordinator_is_away(
     broker: BrokerProcess, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
-    """It is killed and started again, within the workers' session: nobody else can have been given their work."""
+    """The broker is killed and restarted within the workers' session timeout: no task can have moved meanwhile."""
     side, address = link
     group = Workers([WorkerProcess(tmp_path / f"w{n}", broker.bootstrap, "g", address, LONG) for n in range(2)])
     item, two = group.processes
@@ -53,7 +53,7 @@ async def test_tasks_go_on_while_their_groups_coordinator_is_away(
             await item.reaches(f"c{number}", "RUNNING", "RUNNING", seconds=60)
         runs = [run for number in range(4) for run in side.of(f"c{number}")]
         assert {run.worker for run in runs} == {item.id, two.id}
-        # What the last connector has changed may take a round more, which moves nothing: it is over once both serve.
+        # The last connector may cause one more round, which moves nothing: the rounds are over once both workers serve.
         await eventually(lambda: are_settled(group), seconds=60, what="no round is under way")
         rounds = {process.id: re.findall(ROUNDS, process.output) for process in group.processes}
 
@@ -104,7 +104,7 @@ async def test_tasks_are_cut_before_the_session_of_their_worker_can_be_over(
 
 
 async def test_a_worker_that_alone_is_cut_off_shows_what_it_knows(link: tuple[LinkSide, str], tmp_path: Path) -> None:
-    """What it had is not running by its word; what others have is as it was, and told to be old."""
+    """The worker shows its own connector as ended; it shows other workers' connectors unchanged and marked as old."""
     _, address = link
     async with proxied_broker(tmp_path / "broker") as proxy:
         group = Workers([WorkerProcess(tmp_path / f"w{n}", proxy.address, "g", address) for n in range(2)])
@@ -135,8 +135,10 @@ async def test_a_worker_that_alone_is_cut_off_shows_what_it_knows(link: tuple[Li
 
 
 async def are_settled(group: Workers) -> bool:
-    """Whether all workers are in the same round of the group and none asks for another: else it would not yet serve
-    what needs its thread of control."""
+    """Whether all workers are in the same round of the group and none requests another.
+
+    A worker that requests another round does not yet serve requests that need its thread of control.
+    """
     before = {re.findall(ROUNDS, process.output)[-1] for process in group.processes}
     for process in group.processes:
         assert (await process.ask("POST", "/connectors/nowhere/tasks/0/restart")).status_code == 404
@@ -144,7 +146,7 @@ async def are_settled(group: Workers) -> bool:
 
 
 async def is_running_on(worker_process: WorkerProcess, connector: str, worker: WorkerProcess) -> bool:
-    """Whether one worker says that another, or itself, has the connector's only task."""
+    """Whether a worker reports that another worker, or itself, runs the connector's only task."""
     (task,) = (await worker_process.ask("GET", f"/connectors/{connector}/status")).json()["tasks"]
     return (task["state"], task["worker_id"], task.get("trace")) == ("RUNNING", worker.id, None)
 
@@ -159,7 +161,7 @@ async def all_agree(group: Workers, connector: str) -> bool:
 
 
 async def shows_ended(worker: WorkerProcess, connector: str) -> None:
-    """Returns once the worker shows what it had of a connector as ended, its task too, wherever it is asked for it."""
+    """Returns once every endpoint of the worker shows its part of a connector, and the task, as ended."""
     await eventually(lambda: is_old(worker, 0), seconds=60, what="it says how old its answers are")
     answer = await worker.ask("GET", f"/connectors/{connector}/status")
     assert "as known at 20" in answer.headers["warning"]
@@ -177,20 +179,20 @@ async def shows_ended(worker: WorkerProcess, connector: str) -> None:
 
 
 async def measured(worker: WorkerProcess, connector: str, state: str) -> bool:
-    """Whether the worker's metrics have what it has of a connector, its task too, in this state."""
+    """Whether the worker's metrics show its part of a connector, and the task, in this state."""
     text = (await worker.ask("GET", "/metrics")).text
     result = re.findall(rf'^keelman_(connector|task)_state{{connector="{connector}".*state="(\w+)"}} 1', text, re.M)
     return ("task", state) in result and {told for _, told in result} == {state}
 
 
 async def is_old(worker: WorkerProcess, seconds: int) -> bool:
-    """Whether the worker says that what it tells is at least so old."""
+    """Whether the worker declares its answers to be at least this old."""
     age = (await worker.ask("GET", "/connectors?expand=status")).headers.get("age")
     return age is not None and int(age) >= seconds
 
 
 async def is_new(worker: WorkerProcess) -> bool:
-    """Whether the worker says nothing of its answers' age."""
+    """Whether the worker declares no age of its answers."""
     return not {"age", "warning"} & (await worker.ask("GET", "/connectors")).headers.keys()
 
 

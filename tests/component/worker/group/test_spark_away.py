@@ -111,7 +111,7 @@ async def test_a_short_absence_moves_nothing_and_a_long_one_moves_the_tasks(
             await all_run(two, 4, single_member, two)
             before = rounds(two)
 
-            # Away for less than its patience: the same tasks go on, and no round is called.
+            # Away for less than its patience: the same tasks keep running, and no round is called.
             way.refusing = True
             way.cut()
             await eventually(lambda: "spark_link_lost" in single_member.output, what="the link is lost")
@@ -120,7 +120,8 @@ async def test_a_short_absence_moves_nothing_and_a_long_one_moves_the_tasks(
             await all_run(two, 4, single_member, two)
             assert rounds(two) == before
 
-            # Away for longer: the other worker has all of them, and this one, which leads, answers and says why.
+            # Away for longer: the other worker has all of them, and this one, which leads, answers and reports the
+            # reason.
             way.weather = Weather(frozen=True)
             await all_run(two, 4, two)
             assert "answers requests and copies nothing: no Spark service answers" in await unhealthy(single_member)
@@ -179,7 +180,7 @@ async def test_where_no_worker_has_a_spark_service_the_status_says_so(bootstrap:
             await all_run(single_member, 2, single_member, two)
             await healthy(single_member)
             await healthy(two)
-        # And it goes again: of the two nobody can run anything.
+        # The service is lost again: neither worker can run anything.
         await eventually(unassigned, seconds=60, what="they are given back")
         await unhealthy(single_member)
         await unhealthy(two)

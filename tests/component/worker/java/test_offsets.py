@@ -1,5 +1,7 @@
-"""Offsets of Java connectors are set and deleted by REST as with Kafka Connect: their class is asked, and what it says
-counts."""
+"""Offsets of Java connectors are set and deleted by REST as with Kafka Connect.
+
+The connector's class is called for each change, and its result decides.
+"""
 
 import asyncio
 from collections.abc import Mapping
@@ -25,14 +27,14 @@ REFUSALS = {
 
 
 class Altered:
-    """One connector whose offsets are changed, and the file that its classes write what they are called with to."""
+    """One connector whose offsets are changed, and the file to which its classes write the arguments of their calls."""
 
     def __init__(self, worker: WorkerProcess, name: str, config: Mapping[str, str], calls: Path) -> None:
         self.worker, self.name, self.calls = worker, name, calls
         self.config = {**config, "log": str(calls), "alters": "yes"}
 
     def noted(self, word: str) -> list[str]:
-        """What was noted under a word, in order."""
+        """The entries of the file under a word, in order."""
         lines = self.calls.read_text().splitlines() if self.calls.exists() else []
         return [line.partition(" ")[2] for line in lines if line.split(" ")[0] == word]
 
@@ -70,7 +72,7 @@ class Altered:
         assert (await self.worker.ask("PUT", f"/connectors/{self.name}/resume")).status_code == 202
 
     async def alter(self, partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> tuple[int, str]:
-        """Sets one offset, or deletes it: the status, and what it says."""
+        """Sets one offset, or deletes it; returns the status and the message."""
         rows = [{"partition": partition, "offset": offset}]
         path = f"/connectors/{self.name}/offsets"
         return _said(await self.worker.ask("PATCH", path, {"offsets": rows}, timeout=60))
@@ -80,7 +82,7 @@ class Altered:
         return _said(await self.worker.ask("DELETE", f"/connectors/{self.name}/offsets", timeout=60))
 
     async def is_heard(self, partition: Mapping[str, Any], offset: Mapping[str, Any], at: Mapping[str, int]) -> None:
-        """Holds that what its class says to a change is answered, and that only what it lets pass is changed."""
+        """The answer carries the class's refusal of a change, and only changes that it permits take effect."""
         for does, value in REFUSALS.items():
             await self.put(alters=does)
             for code, said in (await self.alter(partition, offset), await self.reset()):

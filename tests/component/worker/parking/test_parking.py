@@ -104,12 +104,13 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, link: tuple[LinkSide, str
             await worker.reaches("snk", *["RUNNING"] * 3)
             await producer.send_and_wait("lot-lines", b"record", partition=1)
             single_only, two = await only(side, "snk", 0), await only(side, "snk", 1)
-            for run in (single_only, two):  # either may be given what the other had
+            for run in (single_only, two):  # either may get the other's tasks
                 assert {(p.partition, p.offset) for p in run.ticket.parked.positions} == {(0, 0), (1, 0)}
                 assert dict(run.ticket.parked.topic_ids) == {"of both": "1"}, "that of its topic is in doubt"
                 assert not run.ticket.parked.client_properties
 
-            # One that copies keeps the others in their slots; what was idle before is not when it says so no more.
+            # A task that copies keeps the others in their slots; an idle report is void once the task reports work
+            # again.
             side.idle(single_only, watch(0, 0))
             side.copies(single_only)
             side.idle(two, watch(1, 1))
@@ -127,7 +128,7 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, link: tuple[LinkSide, str
 async def test_of_many_tasks_that_begin_together_those_without_news_rest(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
-    """One that would wait behind a hundred others has no copy run until there is more, and then comes first."""
+    """A task that would wait behind a hundred others has no copy run until there is more, and then comes first."""
     side, address = link
     count = MOST + 2
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:

@@ -31,7 +31,7 @@ ALICE = ("alice", "wonder")
 
 
 class Served:
-    """What a worker's /metrics says."""
+    """The samples of a worker's /metrics."""
 
     def __init__(self, text: str) -> None:
         self.samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
@@ -49,9 +49,9 @@ async def metrics(worker: WorkerProcess) -> Served:
 
 
 async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
-    """Whichever is asked, the leader does it: by https, with the workers' own certificates and the user's password.
+    """A request to any worker reaches the leader by https, with the workers' own certificates and the user's password.
 
-    Admin listeners speak it with keys of their own, and ask no client for a certificate.
+    Admin listeners speak it with keys of their own, and require no client certificate.
     """
     _, address = link
     authority = Authority()
@@ -190,7 +190,7 @@ async def in_time(work: Awaitable[T]) -> T:
 
 
 async def test_hostile_requests_hold_nobody_up(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
-    """Each gets its answer, while others get theirs, and the worker does not grow by what they send."""
+    """Each request gets its answer, other clients get theirs, and the worker's memory does not grow by the requests."""
     _, address = link
     worker = WorkerProcess(tmp_path, bootstrap, "hostile", address)
     async with workers(worker):

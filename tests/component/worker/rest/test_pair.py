@@ -1,4 +1,4 @@
-"""Two workers, asked through either: what one was told the other knows, and what only the leader can do is done."""
+"""Two workers, called through either: both know each change, and requests for the leader are forwarded to it."""
 
 import asyncio
 import base64
@@ -146,7 +146,7 @@ async def test_whatever_is_repeated_with_its_id_is_done_once(pair: Pair) -> None
 
 
 async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -> None:
-    """One of them sends it on to the other, with headers of its own."""
+    """The worker forwards it to the other, with additional headers."""
     body = json.dumps(SOURCE).encode()
     head = (
         b"PUT /connectors/large/config HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -185,7 +185,7 @@ async def test_levels_of_all_workers(pair: Pair) -> None:
     for worker in (item, two):
         await eventually(partial(is_at, worker, name, "DEBUG"))
         assert "root" in (await worker.ask("GET", "/admin/loggers")).json()
-    # What is logged follows: nothing of the runtime below ERROR, then all of it again.
+    # The log follows the levels: nothing of the runtime below ERROR, then all of it again.
     await item.ask("PUT", f"/admin/loggers/{name}", {"level": "ERROR"})
     before = item.output
     await item.ask("PUT", "/connectors/quiet/config", {**SOURCE, "file": "/nowhere/quiet"})
@@ -298,12 +298,12 @@ async def test_no_offsets_are_written_once_somebody_resumed(pair: Pair, bootstra
 
 @pytest.mark.parametrize("name", ["..", ".", "a/b c", "50%", "\N{ROCKET}"])
 async def test_every_name_is_reached_through_every_worker(pair: Pair, name: str) -> None:
-    """As it stands in the path: dots are not resolved on the way to the leader."""
+    """The path is forwarded unchanged: dots are not resolved on the way to the leader."""
     item, two, _ = pair
     path = f"/connectors/{quote(name, safe='')}"
 
     async def ask(worker: WorkerProcess, method: str, rest: str = "") -> int:
-        target = {"target": f"{path}{rest}".encode()}  # what httpx would make of the path is not what is tried
+        target = {"target": f"{path}{rest}".encode()}  # httpx would normalize the path
         async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
             return (await client.request(method, f"http://{worker.id}/", extensions=target)).status_code
 

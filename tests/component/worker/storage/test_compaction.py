@@ -1,4 +1,4 @@
-"""The three topics when Kafka really compacts them, and with records in them that nobody should have written."""
+"""The three topics after Kafka has really compacted them, and with foreign records in them."""
 
 import asyncio
 import json
@@ -52,7 +52,7 @@ async def produce(bootstrap: str, topic: str, *written: tuple[bytes, bytes | Non
 
 
 async def compacted(bootstrap: str, topic: str) -> None:
-    """Writes what nobody heeds until all that was there before is compacted: two records of a key are the last two."""
+    """Writes ignored records until everything before them is compacted: two records of a key are the last two."""
 
     async def there() -> bool:
         await produce(bootstrap, topic, (b"logger-cluster-nobody", b'{"level":"INFO"}'))
@@ -68,7 +68,7 @@ def named(name: str, config: dict[str, str], **more: str) -> bytes:
 
 
 async def seen(worker: WorkerProcess) -> dict[str, Any]:
-    """What a worker tells of all connectors and of their tasks, without who has them."""
+    """All connectors and their tasks as a worker reports them, without the workers that run them."""
     answer = (await worker.ask("GET", "/connectors?expand=info&expand=status")).json()
     return {
         name: {

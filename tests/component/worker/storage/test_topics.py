@@ -21,19 +21,21 @@ FOLDER = Path("/tmp/keelman-topics")  # as recorded: it is in keys, so partition
 
 
 def shown(rows: list[list[Any]]) -> list[tuple[int, str, str | None]]:
-    """Records without what is another each time, and with the properties in the order of their names: Java's maps give
-    them in an order that depends on how each map came to be, and nobody reads it."""
+    """Records without the parts that differ from run to run, and with the properties sorted by name.
+
+    Java's maps give the properties in an order that depends on how each map was built; no reader relies on it.
+    """
     return [(partition, key, None if value is None else plain(value)) for partition, key, value in rows]
 
 
 def plain(value: str) -> str:
-    """The text with its properties sorted, byte for byte as they stand."""
+    """The text with its properties sorted, each of them byte for byte unchanged."""
     data = json.loads(value)
     assert ": " not in value.split('"', 1)[0]
     if "properties" in data:
-        # A connector's uid stands beside its properties, where Connect does not look.
+        # A connector's uid is beside its properties, where Connect does not look.
         value = re.sub(r',"keelman\.uid":"[-0-9a-f]{36}"\}$', "}", value)
-        # Each of them as it stands in the text, escapes and all.
+        # Each property exactly as in the text, including escapes.
         inner = value.removeprefix('{"properties":{').removesuffix("}}")
         inners = [
             inner[inner.index(key) :] for key in (f"{json.dumps(k, ensure_ascii=False)}:" for k in data["properties"])
@@ -62,8 +64,11 @@ def as_connect(rows: list[tuple[int, str, str | None]]) -> list[tuple[int, str, 
 
 
 def moves(rows: list[list[Any]]) -> list[tuple[int, str, Any]]:
-    """Each change of an offset. Ours writes an offset again after a fence, so that the last record of every key is a
-    committed one, and beside it by what the file is known again."""
+    """Each change of an offset.
+
+    Our worker writes an offset again after a fence, so that the last record of every key is a committed one, and adds a
+    mark that identifies the file.
+    """
     actual_moves: list[tuple[int, str, Any]] = []
     for partition, key, value in rows:
         data = value and {k: v for k, v in json.loads(value).items() if k != "mark"}
@@ -73,7 +78,7 @@ def moves(rows: list[list[Any]]) -> list[tuple[int, str, Any]]:
 
 
 def last_of_each(rows: list[list[Any]]) -> dict[tuple[int, str], Any]:
-    """Partition and key to the newest record; a status without what is another each time."""
+    """Partition and key to the newest record; a status without the parts that differ from run to run."""
     answer: dict[tuple[int, str], Any] = {}
     for partition, key, value in rows:
         data = value and json.loads(value)
@@ -86,7 +91,7 @@ def last_of_each(rows: list[list[Any]]) -> dict[tuple[int, str], Any]:
 
 
 async def test_what_it_writes_is_what_connect_writes(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
-    shutil.rmtree(FOLDER, ignore_errors=True)  # a sink goes on behind what an earlier run has written there
+    shutil.rmtree(FOLDER, ignore_errors=True)  # a sink appends to the output of an earlier run
     FOLDER.mkdir()
     await prepare(bootstrap, FOLDER)
     worker = WorkerProcess(tmp_path, bootstrap, GROUP, spark.address, PROPERTIES)

@@ -27,7 +27,7 @@ HUNG = f"no answer in {ANSWER_SECONDS} s; its process was killed"
 
 @dataclass
 class Bystander:
-    """Another connector of the worker, whose records must go on, and the REST answers about it."""
+    """Another connector of the worker, whose records must keep flowing, and the REST answers about it."""
 
     worker: WorkerProcess
     bootstrap: str
@@ -64,7 +64,7 @@ class Bystander:
             await asyncio.sleep(0.1)
 
     async def restarts(self) -> None:
-        """The worker is going to: nothing is asked of it until the bystander goes on."""
+        """The worker is about to restart: no requests are sent to it until the bystander continues."""
         async with self.asking:
             self.restarting = True
 
@@ -130,7 +130,7 @@ async def traced(worker: WorkerProcess, name: str, text: str, *, task: bool = Fa
 
 
 def outcome(way: str) -> str:
-    """What a line about a method that a worker asks says."""
+    """The text of the line about a method that a worker calls."""
     return {
         "raise": "RuntimeError: as ordered",
         "exit": "its process died",

@@ -70,7 +70,7 @@ async def test_failures_are_tried_again_within_a_budget(
         await worker.reaches("src", "RUNNING", "RUNNING")
         used = {"reason": "TASK_FAILED", "attempt": 1, "max_attempts": 2}
         assert (await task_of(worker, "src"))["keelman"]["restart"] == used, "the next attempt is this one"
-        # What was used of the budget outlives the worker.
+        # The used part of the budget outlives the worker.
         await worker.end(signal.SIGKILL)
         await worker.start()
         run = await another(side, "src", run)
@@ -85,7 +85,7 @@ async def test_failures_are_tried_again_within_a_budget(
         status = await failed(worker, side, run, "No more automatic restarts: 2 of 2 failed: TASK_FAILED")
         assert "next" not in status["keelman"]["restart"]
 
-        # Only what failed is restarted, with the whole budget; what is away is waited for without end.
+        # Only failed connectors and tasks restart, with the whole budget; a missing worker is waited for without end.
         before = await another(side, "never")
         for name in ("src", "never"):
             path = f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true"
@@ -133,7 +133,7 @@ async def test_a_task_without_progress_is_stalled(bootstrap: str, link: tuple[Li
 
 
 async def test_only_what_changed_restarts(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
-    """Two tasks of a mirror and another connector: each change restarts what feels it, whoever fences whom."""
+    """Two tasks of a mirror and another connector: each change restarts only the tasks it concerns."""
     side, address = link
     worker = WorkerProcess(tmp_path, bootstrap, "life-changes", address)
     for topic, partitions in (("life-a", 4), ("life-z", 1)):
@@ -181,7 +181,7 @@ async def test_only_what_changed_restarts(bootstrap: str, link: tuple[LinkSide, 
         mirror |= {"mark": "felt by the tasks"}
         now = await changed(mirror, now, False, False, True)
         first = side.of("mirror", 1)[0]
-        # The one that went on was fenced by nobody: it commits, and the next copy run of it gets its ticket.
+        # The task that kept running was not fenced: it commits, and its next copy run gets its ticket.
         side.fail(first, retriable=True)
         await eventually(lambda: len(running()) == 3 and running()[1] != now[1], what="it begins anew")
         assert await worker.end() == 0

@@ -1,5 +1,7 @@
-"""What is legal in each operation of the managed Connect API, and, member by member of the SDK's model of it, what is
-not: for tests that walk all of it."""
+"""Legal requests for each operation of the managed Connect API, and illegal ones, member by member of the SDK's model.
+
+For tests that walk all of it.
+"""
 
 from __future__ import annotations
 
@@ -96,7 +98,7 @@ def autoscaled() -> dict[str, Any]:
 
 
 def bodies_of(operation: str) -> list[Case]:
-    """What is wrong with each member of the operation's body, in turn."""
+    """Illegal values of each member of the operation's body, in turn."""
     shape = MODEL.operation_model(operation).input_shape
     within = {name: member for name, member in shape.members.items() if "location" not in member.serialization}
     cases: list[Case] = []
@@ -147,7 +149,7 @@ def _of_member(operation: str, path: tuple[str, ...], shape: Any, *, required: b
 
 
 def _of_provisioned(operation: str, path: tuple[str, ...], shape: Any) -> Iterator[Case]:
-    """The other kind of capacity, which stands alone."""
+    """The other kind of capacity, which is set alone."""
     base = provisioned()["provisionedCapacity"]
     whole = ".".join((*path, "provisionedCapacity"))
     text = {"provisionedCapacity": "text"}
@@ -163,7 +165,7 @@ def _of_provisioned(operation: str, path: tuple[str, ...], shape: Any) -> Iterat
 
 
 def _wrong(name: str, shape: Any) -> Iterator[tuple[str, Any]]:
-    """What is legal for no member of this shape."""
+    """Values that are illegal for every member of this shape."""
     least, most = shape.metadata.get("min"), shape.metadata.get("max")
     match shape.type_name:
         case "string":
@@ -221,7 +223,7 @@ def _set(body: Any, path: tuple[str, ...], value: Any) -> Any:
 
 
 def queries_of(operation: str) -> list[Case]:
-    """What is wrong with each parameter of the operation's query."""
+    """Illegal values of each parameter of the operation's query."""
     shape = MODEL.operation_model(operation).input_shape
     named = {n: member for n, member in shape.members.items() if member.serialization.get("location") == "querystring"}
     wrong: dict[str, list[tuple[str, Any]]] = {
@@ -251,7 +253,7 @@ def _query(name: str, value: Any) -> Change:
 
 
 def arns_of(operation: str) -> list[Case]:
-    """What is wrong with the ARN in the operation's path."""
+    """Illegal values of the ARN in the operation's path."""
     shape = MODEL.operation_model(operation).input_shape
     cases: list[Case] = []
     for name, member in shape.members.items():

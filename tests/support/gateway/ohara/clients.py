@@ -1,8 +1,8 @@
-"""Clients of the Ohara API as its users have them, over real HTTP, and what every answer is held to.
+"""Clients of the Ohara API as its users have them, over real HTTP, and the checks of every answer.
 
-`Wire` sends what it is given. `JsClient` behaves as Ohara's user interface: it sends what was typed and nothing else,
-and updates with the whole object, less its name and group. `ScalaClient` behaves as Ohara's library: it fills in every
-default itself and refuses answers that its readers cannot take.
+`Wire` sends exactly its arguments. `JsClient` behaves as Ohara's user interface: it sends the typed values and nothing
+else, and updates with the whole object, less its name and group. `ScalaClient` behaves as Ohara's library: it fills in
+every default itself and refuses answers that its readers cannot take.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def faults(value: Json, path: str = "$", *, nulls: bool = False) -> Iterator[str
 
 
 def judge(answer: httpx.Response, schemas: Schemas | None = None) -> None:
-    """Asserts what holds for every answer; `schemas`: what it is documented to be."""
+    """Asserts the rules for every answer; with `schemas`, also that it has its documented form."""
     request = answer.request
     media = answer.headers.get("content-type", "")
     about = f"{request.method} {request.url}: {answer.status_code} {answer.text[:600]}"
@@ -186,14 +186,14 @@ class Wire:
         return await eventually(there, what=f"{kind}/{name} is {state}", **more)
 
     async def without(self, kind: str, name: str, group: str = "default") -> None:
-        """Stops and deletes a cluster, however it stands."""
+        """Stops and deletes a cluster, whatever its state."""
         await self.act(kind, name, "stop", group, force="true")
         await self.reaches(kind, name, None, group)
         await self.delete(kind, name, group)
 
 
 class JsClient(Wire):
-    """As Ohara's user interface: any 2xx is a success, whoever asks sees `message`."""
+    """As Ohara's user interface: any 2xx is a success, and the user sees `message` on an error."""
 
     async def update(self, kind: str, name: str, group: str = "default", **typed: Json) -> Json:
         """PUT of the whole object, run-time fields and all, less its name and group."""
@@ -233,7 +233,7 @@ SCALA_READS: Mapping[str, Mapping[type, str]] = {
 
 
 class ScalaClient(Wire):
-    """As Ohara's library: it decides on every default before it asks, and reads strictly."""
+    """As Ohara's library: it fills in every default before it sends a request, and reads strictly."""
 
     def __init__(self, client: httpx.AsyncClient, seed: int = 0) -> None:
         super().__init__(client)
@@ -275,7 +275,7 @@ class ScalaClient(Wire):
         }
 
     async def create(self, kind: str, **settings: Json) -> Json:
-        """POST with every default filled in; the answer must say what was sent."""
+        """POST with every default filled in; the answer must contain the values that were sent."""
         sent = self.worker(**settings) if kind == "workers" else settings
         answer = await super().create(kind, **sent)
         self.read(kind, answer)
