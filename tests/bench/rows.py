@@ -1,4 +1,4 @@
-"""The rows: what is measured on which system, and with which goal."""
+"""The rows: the measurement, the system, and the goal of each."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ class Bench:
             await self.idle_10k()
 
     async def failover(self) -> None:
-        """One of three workers is killed: with its agent, without one, and of the peer's."""
+        """One of three workers is killed: with its agent, without an agent, and of the peer's."""
         took: dict[str, float] = {}
         silent: dict[str, float] = {}
         for name, group in (("agent", failover.with_agent), ("alone", failover.ours), ("connect", failover.theirs)):

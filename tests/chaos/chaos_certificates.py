@@ -14,8 +14,10 @@ NAME, HOST = "broker", "127.0.0.1"
 
 
 async def certificate_changed(scene: Scene) -> None:
-    """The broker shows a certificate that is over, for longer than a session; then one of other keys that is good.
-    What failed for that is started again by hand."""
+    """The broker shows an expired certificate, for longer than a session; then a valid one with other keys.
+
+    The test restarts by hand the tasks that failed meanwhile.
+    """
     secure = scene.system.secure
     for ended in (True, False):
         await scene.moment()
@@ -26,11 +28,10 @@ async def certificate_changed(scene: Scene) -> None:
 
 
 def authority_changed(*, overlapping: bool) -> Strike:
-    """The broker's certificate becomes one of another CA, all connections break, and the clients' truststore is
-    replaced while all run.
+    """The broker's certificate becomes one of another CA, all connections break, and the truststore is replaced.
 
     `overlapping`: the truststore that comes before has both CAs, and nothing fails. Otherwise it has the new CA alone,
-    and comes when the clients have been refused for a while; what failed for that is started again by hand.
+    and comes when the clients have been refused for a while; tasks that failed meanwhile are restarted by hand.
     """
 
     async def do(scene: Scene) -> None:

@@ -1,4 +1,4 @@
-"""Where partitions that are written in transactions stand over time, for the oracle to find stuck ones."""
+"""The ends of partitions that are written in transactions over time, for the oracle to find stuck ones."""
 
 from __future__ import annotations
 
@@ -49,6 +49,6 @@ class Ends:
         return bool(latest) and fresh and all(s.last_stable >= s.end for s in latest.values())
 
     def check(self) -> None:
-        """Raises AssertionError when nobody has looked for long, so that nobody knows."""
+        """Raises AssertionError if the last look is too old to tell whether a transaction is stuck."""
         assert self.samples, "no partition was ever looked at"
         assert time.monotonic() - self._looked < BLIND_SECONDS, "nobody saw whether a transaction is stuck"

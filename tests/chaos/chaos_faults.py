@@ -62,10 +62,13 @@ BOUNCES, EACH = 12, 3
 
 @dataclass(frozen=True)
 class Fault:
-    """`strike` does it; `before` goes around the whole scenario where something must be made ready; `cluster` says
-    that its slots run in the executors of a standalone cluster, `parts` how many faults it is, `workers` how many
-    of them the system has, `brokers` how many brokers, `broker` of which kind a single one is, `spoils` that the system
-    is another one afterwards."""
+    """A fault of the matrix.
+
+    `strike` causes it; `before` surrounds the whole scenario if something must be prepared; `cluster`: its slots run in
+    the executors of a standalone cluster; `parts`: how many faults it is; `workers`: how many of them the system has;
+    `brokers`: how many brokers; `broker`: the kind of a single broker; `spoils`: the system differs
+    afterwards.
+    """
 
     name: str
     strike: Strike
@@ -80,7 +83,7 @@ class Fault:
 
     @property
     def shape(self) -> Shape:
-        """What the system has to be like."""
+        """The shape of the system that the fault needs."""
         return Shape(self.cluster, self.workers, self.brokers, self.broker)
 
 

@@ -1,4 +1,4 @@
-"""What others do to the files of a path while its slots are killed."""
+"""Other programs' changes of a path's files while its slots are killed."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ CHUNK = bytes(1 << 20)
 
 
 async def short_transactions(scene: Scene) -> None:
-    """The broker is started again with a `transaction.max.timeout.ms` below ours, and once more with its own.
+    """Restarts the broker with a `transaction.max.timeout.ms` below ours, and once more with its own.
 
-    What fails meanwhile says so with both numbers, and is started again by hand.
+    Errors meanwhile name both numbers, and the failed tasks are restarted by hand.
     """
     broker = scene.system.broker
     flags = broker.flags
@@ -81,8 +81,10 @@ async def epochs_used_up(scene: Scene) -> None:
 
 
 async def upgraded(scene: Scene) -> None:
-    """An old broker is ended and started as one of Kafka 4.3. Then the cluster's features are those of 4.3, so that
-    transactions of version 2 follow those of version 1."""
+    """An old broker is ended and started as one of Kafka 4.3, then the cluster gets the features of 4.3.
+
+    Transactions of version 2 then follow those of version 1.
+    """
     broker = scene.system.broker
     await scene.moment()
     scene.mark()

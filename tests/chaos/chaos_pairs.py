@@ -14,7 +14,7 @@ LONGEST_APART = 3.0
 
 
 async def restarted_while_frozen(scene: Scene) -> None:
-    """All slots stand still while the broker is ended, in order or by a kill, and started again."""
+    """All slots are frozen while the broker is ended, in order or by a kill, and started again."""
     broker = scene.system.broker
     for _ in range(RESTARTS):
         await scene.moment()

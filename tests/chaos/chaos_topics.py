@@ -17,9 +17,9 @@ SMALL_BYTES = 2_000
 
 
 async def target_made_anew(scene: Scene) -> None:
-    """The topics that are written to are deleted while records flow, and made again at once or a little later.
+    """The target topics are deleted while records flow, and created again at once or a little later.
 
-    What the former topic held is lost with it; whatever was fed after it was deleted must be in the new one.
+    The records of the former topic are lost with it; all records fed after the deletion must be in the new one.
     """
     for run in scene.runs:
         await scene.moment()

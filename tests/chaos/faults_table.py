@@ -1,4 +1,4 @@
-"""The page of results, from the rows of build/faults.json; what was run elsewhere stays on it as it is."""
+"""The page of results, from the rows of build/faults.json; results of other runs stay on it unchanged."""
 
 from __future__ import annotations
 
@@ -83,8 +83,10 @@ COUNTS = ("lost", "duplicated", "torn", "out_of_order", "foreign", "stuck", "off
 
 
 def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]], former: str = "") -> str:
-    """The whole page; `broken` are scenarios that were not run to their end, and why. Of the `former` page it keeps the
-    lines of what is not among the rows."""
+    """The whole page; `broken` are scenarios that did not run to their end, with the reasons.
+
+    It keeps those lines of the `former` page that are not among the rows.
+    """
     groups: dict[PathAndFault, list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["path"], row["fault"]), []).append(row)
@@ -124,7 +126,7 @@ def _cells(line: str) -> list[str]:
 
 
 def _unclean(former: str) -> list[str]:
-    """The items of its list of what was not clean, but for those not run to their end."""
+    """The unclean results in the former page's list, except for scenarios that did not run to their end."""
     items = former.partition("## Not clean\n")[2].partition("\n## ")[0].splitlines()
     return [item[2:] for item in items if item.startswith("- ") and not item.startswith("- not run")]
 

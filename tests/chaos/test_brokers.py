@@ -1,4 +1,4 @@
-"""What befalls a cluster of three brokers, one of each kind; `make faults` runs all on all paths."""
+"""Faults of a cluster of three brokers, one of each kind; `make faults` runs all on all paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""After kills in the middle of transactions Apache Kafka Connect takes over, without exactly-once, and goes on."""
+"""After kills in the middle of transactions Apache Kafka Connect takes over, without exactly-once, and continues."""
 
 import asyncio
 import os

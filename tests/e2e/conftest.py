@@ -12,7 +12,7 @@ from support.cli.dedicated_system import System
 from support.cli.system import Keelman
 from support.state.dedicated import Dedicated
 
-# A shell has what it runs in the background ignore Ctrl-C, and that is inherited; what is handled here is not.
+# A shell makes its background processes ignore Ctrl-C, and children inherit that; a handler is not inherited.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -39,7 +39,7 @@ async def own(tmp_path: Path) -> AsyncIterator[Keelman]:
 
 @pytest.fixture
 async def system(keelman: Keelman) -> AsyncIterator[System]:
-    """The system of this folder; what a test leaves there is deleted."""
+    """The system of this folder; connectors that a test leaves there are deleted."""
     servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
     async with channel(keelman.system["gateway"]) as link:
         new_system = System(keelman, Dedicated(link), servers)

@@ -129,7 +129,7 @@ async def test_updates_are_checked_and_taken_back(system: System, tmp_path: Path
 
 
 async def test_what_does_not_come_up_says_why(system: System, tmp_path: Path) -> None:
-    """All at once; what is wrong in some is put right, the others are deleted."""
+    """All connectors at once; the faults of some are corrected, the others are deleted."""
     path = tmp_path / "in.txt"
     path.write_text("one\n")
     async with TopicBrokers.open({"bootstrap.servers": system.servers}) as there:
@@ -190,7 +190,7 @@ async def test_brokers_out_of_reach_are_the_cause_until_they_are_back(system: Sy
 
 @pytest.mark.slow
 async def test_brokers_that_its_workers_alone_do_not_reach_are_the_cause(system: System, tmp_path: Path) -> None:
-    """A host with another firewall than the state service's, say: what is sent there gets no answer."""
+    """E.g. a host with another firewall than the state service's: packets to the brokers get no answer."""
     path, dedicated = tmp_path / "in.txt", system.dedicated
     path.write_text("one\n")
     async with proxied_broker(tmp_path / "kafka") as proxy:

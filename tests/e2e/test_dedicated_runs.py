@@ -58,7 +58,7 @@ async def system(own: Keelman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 async def figures(keelman: Keelman) -> dict[str, dict[str, float]]:
-    """What the gateway passes on of each connector, by its name and the metric's."""
+    """The gateway's metrics of each connector, by its name and the metric's."""
     async with httpx.AsyncClient(trust_env=False) as client:
         text = (await client.get(f"{keelman.system['http']}/metrics", timeout=60)).text
     actual_figures: dict[str, dict[str, float]] = {}
@@ -69,7 +69,7 @@ async def figures(keelman: Keelman) -> dict[str, dict[str, float]]:
 
 
 def missing(answer: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """The metrics that do not say what they do while both connectors copy."""
+    """The metrics with implausible values while both connectors copy."""
     told = []
     for connector, own in OF_ONE.items():
         has = answer.get(connector, {})

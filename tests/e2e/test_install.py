@@ -1,4 +1,4 @@
-"""keelman as somebody installs it who has no checkout: the source distribution, a wheel made of that, an empty venv."""
+"""keelman as installed without a checkout: the source distribution, a wheel made of that, an empty venv."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def python(tmp_path: Path) -> Path:
     site = Path(
         ran(new_python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", folder=tmp_path).strip()
     )
-    # Only the folder itself: what is named in its .pth files, the checkout, is not on the path.
+    # Only the folder itself: the checkout, which its .pth files name, is not on the path.
     (site / "needed.pth").write_text(sysconfig.get_path("purelib"))
     result = ran(new_python, "-c", "import keelman.cli.main as m; print(m.__file__)", folder=tmp_path)
     assert result.startswith(str(site))

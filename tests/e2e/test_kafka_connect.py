@@ -1,4 +1,4 @@
-"""A worker cluster of Apache Kafka Connect: started, asked, given a connector, restarted and stopped as any other."""
+"""A worker cluster of Apache Kafka Connect: started, queried, given a connector, restarted and stopped as any other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job as `make run` starts it: a whole copy, and one that is killed with everything and simply run again."""
+"""The main job as `make run` starts it: a whole copy, and a job that is killed with everything and simply run again."""
 
 from __future__ import annotations
 

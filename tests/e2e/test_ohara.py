@@ -46,7 +46,7 @@ async def has_nodes(system: OharaSystem) -> None:
 
 
 async def has_file(system: OharaSystem, name: str, data: bytes) -> dict[str, Any]:
-    """A file that is uploaded; what is known of it."""
+    """Uploads a file; returns its description."""
     answer = await system.js.client.post("/v0/files", files={"file": (name, data)}, data={"tags": '{"by": "e2e"}'})
     assert answer.status_code == 200, answer.text
     actual_has_file: dict[str, Any] = answer.json()

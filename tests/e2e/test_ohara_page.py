@@ -1,4 +1,4 @@
-"""The walk through docs/ohara.md, run as it stands there; only the home of the system and its ports are others."""
+"""The walk through docs/ohara.md, run verbatim; only the home of the system and its ports are others."""
 
 from __future__ import annotations
 

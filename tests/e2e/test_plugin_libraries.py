@@ -1,4 +1,4 @@
-"""A Java plugin finds what a shared library of its worker cluster has, and goes on when the library is another."""
+"""A Java plugin finds the classes of its worker cluster's shared library, and recovers when the library changes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_a_java_plugin_finds_its_worker_clusters_library(own: Keelman, tmp
     refused = await own.run("delete", "plugin", "missing:1")
     assert (refused.code != 0, "waters" in refused.err) == (True, True), refused
 
-    # Without it the class is missed again: the task says which.
+    # Without the library the class is missing again: the task names it.
     await own.ok("update", "wc", "waters", "--remove-library", "missing", "--wait")
 
     async def missed() -> bool:

@@ -1,5 +1,7 @@
-"""A sink gets a worker more for what it has left to copy, and none for which no partition is left; it loses and repeats
-nothing."""
+"""A sink gets one more worker for its backlog, and none for which no partition is left.
+
+It loses and repeats nothing.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A node's Spark service that hangs: who looks after the worker cluster says that it copies nothing, and why."""
+"""A node's Spark service that hangs: the worker cluster's status tells that it copies nothing, and the reason."""
 
 from __future__ import annotations
 

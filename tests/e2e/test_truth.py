@@ -1,4 +1,4 @@
-"""What is shown while it runs is what is: the command line's answers against the processes, and a foreign client."""
+"""The command line shows the actual state: its answers against the processes, and a foreign client."""
 
 from __future__ import annotations
 

@@ -14,8 +14,10 @@ _BRACES = re.compile(r"\{([^}]*)\}")
 
 
 def documented_keys(page: str) -> set[str]:
-    """Those in the first column of each table of keys, `{a,b}` taken apart; * stands for any rest. Not what is only the
-    beginning of keys."""
+    """The keys in the first column of each table of keys.
+
+    `{a,b}` is expanded; * matches any rest. Prefixes of keys are left out.
+    """
     text = (ROOT / "docs" / page).read_text()
     cells = [line.split("|")[1] for table in _TABLE.findall(text) for line in table.splitlines()]
     return {key for cell in cells for written in _CODE.findall(cell) for key in _expanded(written) if key[-1] != "."}

@@ -1,4 +1,4 @@
-"""Where tests find what the repository keeps for them."""
+"""The places of the repository's files for tests."""
 
 import os
 from pathlib import Path

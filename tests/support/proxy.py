@@ -1,6 +1,6 @@
 """A TCP proxy between any client and one server: delays, limits the rate, freezes, cuts, resets, refuses.
 
-It knows nothing of what it carries, so it serves Kafka and gRPC alike:
+It does not interpret the bytes, so it serves Kafka and gRPC alike:
 
 ```python
 async with Proxy("127.0.0.1", spark_port) as link:
@@ -41,8 +41,10 @@ CLEAR = Weather()
 
 
 class Tunnel:
-    """One connection through the proxy. The two generators give what is to be passed on; a proxy that knows its
-    protocol overrides them."""
+    """One connection through the proxy.
+
+    The two generators yield the bytes to forward; a proxy that knows its protocol overrides them.
+    """
 
     def __init__(self, proxy: Proxy, client: Ends, server: Ends) -> None:
         self.proxy = proxy
@@ -66,7 +68,7 @@ class Tunnel:
         await first_of(self._carry(self.requests(), self.server_out), self._carry(self.answers(), self.client_out))
 
     def cut(self) -> None:
-        """Closes both ends in order; what is under way is lost."""
+        """Closes both ends in order; bytes in transit are lost."""
         self.client_out.close()
         self.server_out.close()
 

@@ -12,9 +12,10 @@ T = TypeVar("T")
 
 
 def until(condition: Callable[[], T | None], what: str, seconds: float = 120.0, every: float = 0.02) -> T:
-    """What the condition gives, once that is something. For threads; `eventually` is for coroutines.
+    """Waits until the condition returns something, and returns it. For threads; `eventually` is for coroutines.
 
-    What brokers refuse is asked for again, as of the first group of a new broker; an AssertionError ends the wait."""
+    A request that brokers refuse is repeated, as for the first group of a new broker; an AssertionError ends the wait.
+    """
     deadline = time.monotonic() + seconds
     problem: KafkaException | None = None
     while True:

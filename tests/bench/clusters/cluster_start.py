@@ -20,8 +20,10 @@ LOOK_SECONDS = 0.05
 
 
 async def measured(folder: Path, bootstrap: str, rounds: int, say: Callable[[str], None]) -> list[Figure]:
-    """Each round creates a cluster that is new to the brokers too and starts it. The nodes' Spark services start in the
-    first round, which stands in a row of its own; it ends when they run."""
+    """Each round creates a cluster that is new to the brokers too and starts it.
+
+    The nodes' Spark services start in the first round, which has a row of its own; it ends when they run.
+    """
     folder.mkdir()
     took: list[float] = []
     async with running_nodes(folder, NODES, "--spark-idle-seconds", "60") as nodes:

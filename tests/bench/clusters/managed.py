@@ -1,5 +1,7 @@
-"""Many small connectors of the managed Connect API on one node: how long until all run, what they cost when they are
-idle, and how long a page of a list takes; and the same list of many that are only stored."""
+"""Many small connectors of the managed Connect API on one node: the time until all run, and their cost when idle.
+
+Also the time of a page of a list; and the same list of many that are only stored.
+"""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ async def reporting(bootstrap: str, workers: Mapping[str, Sequence[str]]) -> Asy
 
 
 async def measured(name: str, value: Any, clusters: int, cpu_seconds: Callable[[], float]) -> list[Figure]:
-    """Pages of connectors, and what taking in the workers' reports costs, while `reporting` goes on."""
+    """Pages of connectors, and the cost of receiving the workers' reports, while `reporting` runs."""
     stub = grpc.ConnectorReportServiceStub(value)
 
     async def everything() -> bool:

@@ -1,1 +1,1 @@
-"""Rows of copying: how fast, how soon, and what it costs."""
+"""Rows of copying: rate, latency and cost."""

@@ -92,7 +92,7 @@ def varint(number: int) -> bytes:
 
 
 async def measured(bench: Bench) -> list[Figure]:
-    """The row: rounds of ours and of each variant of the peer. Ours alone, and it says why, if the peer cannot."""
+    """The row: rounds of ours and of each variant of the peer. Ours alone, with the reason, if the peer cannot run."""
     load, ours = bench.load, await bench.ours()
     async with running_registry(bench.folder / "registry") as registry:
         bench.say("avro: starting Apache Kafka Connect with Apicurio's converter, exactly-once enabled")

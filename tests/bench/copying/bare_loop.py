@@ -1,4 +1,4 @@
-"""A loop that does for each record what no mirror with transactions can leave out, and nothing else.
+"""A loop with only the steps that a mirror with transactions cannot leave out.
 
 It fetches from one partition, produces the batch with one offset record and ends the transaction, on three blocking
 sockets in one thread, with transaction version 2 (KIP-890). It has no converters, limits, metrics, retries of lost

@@ -99,7 +99,7 @@ def made(load: Load, *topics: str) -> Iterator[None]:
 
 
 class Rounds(Protocol):
-    """What a row knows of its rounds."""
+    """The interface of a row's rounds."""
 
     options: Any
 

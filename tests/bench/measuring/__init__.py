@@ -1,1 +1,1 @@
-"""What rows share: the two systems and their brokers, what is copied, rounds, and figures."""
+"""The common base of rows: the two systems and their brokers, the copied data, rounds, and figures."""

@@ -18,8 +18,8 @@ async def active(
 ) -> tuple[float, float, int]:
     """MB of PSS, and processors used, while `count` file sources have a line a second, and how many of them run.
 
-    They are fewer where a system has not begun them all when the patience, in seconds, is over: that many need no less
-    than what was measured.
+    They are fewer if a system has not begun them all when the patience, in seconds, is over: that many need no less
+    than the measured value.
     """
     topic, files = f"{TOPIC}-{system.name}", [folder / f"{system.name}-{n}.txt" for n in range(count)]
     topics.create(topic, 1)

@@ -1,4 +1,4 @@
-"""One worker with ten thousand connectors that have nothing to copy: what it weighs, and how soon it lists them."""
+"""One worker with ten thousand connectors that have nothing to copy: its memory, and how soon it lists them."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ CHANGE_SECONDS = 0.25
 
 
 async def filled(bootstrap: str, topics: Topics, folder: Path, group: str, count: int) -> None:
-    """A config topic with that many connectors, file sources and mirrors by turns, and what they read.
+    """A config topic with that many connectors, file sources and mirrors by turns, and their inputs.
 
-    Written as Connect's workers write it: how long it takes to create them is another row's figure.
+    Written as Connect's workers write it: the time to create them is another row's figure.
     """
     topics.create(f"{group}-configs", 1, cleanup_policy="compact")
     topics.create(f"{group}-out", 1)
@@ -71,7 +71,7 @@ def mirror(bootstrap: str, topic: str) -> dict[str, str]:
 
 
 def worker(folder: Path, bootstrap: str) -> Keelman:
-    """The worker that is to have them all, with a Spark service."""
+    """The worker for all of them, with a Spark service."""
     return Keelman(folder, bootstrap, {"keelman.park.after.ms": str(PARK_MS)})
 
 

@@ -40,7 +40,7 @@ async def _round(seed: int, arguments: argparse.Namespace, bootstrap: str, spark
     try:
         async with asyncio.timeout(arguments.seconds + MORE_SECONDS):
             await round.run()
-    except Exception as error:  # whatever it is, the other rounds are to be run
+    except Exception as error:  # any error: the other rounds must still run
         round.violation(f"not run to its end: {type(error).__name__}: {error}")
     finally:
         round.keep(stored)

@@ -1,4 +1,4 @@
-"""The connectors that are asked for: sources, sinks, and two that fail when a file tells them to."""
+"""The connectors of the rounds: sources, sinks, and two that fail when a file orders it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Connectors:
         return [t for kind in (SOURCE_OF_FILE, COUNTING) for word in self.of_class(kind) for t in self.topics(word)]
 
     def input(self, word: str) -> Path:
-        """What a source of a file reads."""
+        """The input file of a source."""
         return self.folder / f"{word}.in"
 
     def config(self, name: str, chance: random.Random) -> dict[str, str]:

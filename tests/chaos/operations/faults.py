@@ -26,7 +26,7 @@ SELDOM = 0.02
 
 @dataclass
 class Faults:
-    """What happens to the workers of one round; `odd` hears of one that does not end well."""
+    """The faults of one round's workers; `odd` is called for a worker that does not end well."""
 
     workers: Workers
     odd: Callable[[str], None]
@@ -35,7 +35,7 @@ class Faults:
     _spans: list[tuple[int, list[float]]] = field(default_factory=list)
 
     def someone(self, chance: random.Random) -> int:
-        """A worker to ask: seldom one that is away."""
+        """A worker for a request: seldom an unavailable one."""
         everyone = range(len(self.workers.processes))
         there = [n for n in everyone if n not in self._away] if chance.random() > SELDOM else []
         return chance.choice(there or everyone)

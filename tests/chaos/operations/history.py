@@ -1,4 +1,4 @@
-"""What clients have asked for and been answered: one operation a request. Pure."""
+"""The clients' requests and their answers: one operation a request. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Operation:
 
     @property
     def message(self) -> str:
-        """What an answer that refuses says."""
+        """The message of an answer that refuses."""
         told = self.answer.get("message") if isinstance(self.answer, dict) else None
         return told if isinstance(told, str) else ""
 

@@ -24,7 +24,7 @@ class Undecided(Exception):
 
 
 class Progress(NamedTuple):
-    """One way in which it may have gone up to a moment: what is kept, and which of the open operations are done."""
+    """One possible history up to a moment: the stored state, and the open operations that are done."""
 
     kept: Kept
     done: frozenset[int] = frozenset()

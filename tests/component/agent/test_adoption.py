@@ -1,4 +1,4 @@
-"""Agents that are killed one after another, and what goes on without them: a worker, its Spark service, and others."""
+"""Agents that are killed one after another: a worker, its Spark service and others keep running without them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_ten_agents_killed_in_a_row_and_every_workload_keeps_its_process(b
         name: (status.pid, 0) for name, status in before.items()
     }
     assert {pid: start_of(pid) for pid in begun} == begun
-    # The last one looks after them as the first did: a worker that dies is started again, one that goes is stopped.
+    # The last agent supervises them as the first did: a worker that dies is restarted, a removed one is stopped.
     os.kill(found("worker/demo/0").pid, signal.SIGKILL)
     again = await eventually(lambda: (s := found("worker/demo/0")).pid not in (0, before["worker/demo/0"].pid) and s)
     assert again.restarts == 1

@@ -92,7 +92,7 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
             told: list[Workload] = []
 
             async def told_anew() -> dict[str, Workload] | None:
-                """What the new agent reports; until then the state service has the former one's word."""
+                """The new agent's reports; until then the state service has the former agent's reports."""
                 answer = {w.name.partition("/")[0]: w for w in (await clients.workloads()).values()}
                 told.extend(answer.values())
                 return answer if all(answer[k].status.observe_time.ToNanoseconds() > begun for k in kinds) else None

@@ -1,6 +1,6 @@
-"""Limits that the kernel holds workloads to, in control groups and in scopes of systemd: on hosts that have them.
+"""Limits that the kernel enforces on workloads, in control groups and in scopes of systemd: on hosts that have them.
 
-docs/agents.md says how this runs where there are none.
+docs/agents.md describes how the tests run on other hosts.
 """
 
 from __future__ import annotations

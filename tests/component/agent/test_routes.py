@@ -1,4 +1,4 @@
-"""A worker cluster with routes: its worker and slots reach brokers under a name that nobody else on the host knows."""
+"""A worker cluster with routes: its worker and slots reach brokers under a name that only they can resolve."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ROUTE = "kafka.routes.example"
 
 
 def hosts_of(pid: int) -> str:
-    """What a process sees."""
+    """The hosts file that a process sees."""
     return Path(f"/proc/{pid}/root{HOSTS}").read_text()
 
 

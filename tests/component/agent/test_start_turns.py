@@ -1,4 +1,4 @@
-"""Workers of a node start a few at a time: what has not its turn yet says so, and may be stopped."""
+"""Workers of a node start a few at a time: a waiting worker is reported as such, and may be stopped."""
 
 import pytest
 

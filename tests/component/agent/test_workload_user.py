@@ -39,7 +39,7 @@ DAEMON = pwd.getpwnam("daemon")
 
 
 def reachable(aside: Path) -> tuple[str, ...]:
-    """What an agent is to be started by so that others can run its Python, where that is in root's own folder."""
+    """The command prefix for an agent whose Python is in root's own folder, so that other users can run it."""
     hidden = Path.home()
     if not Path(sys.executable).resolve().is_relative_to(hidden) or hidden.stat().st_mode & stat.S_IXOTH:
         return ()

@@ -1,4 +1,4 @@
-"""The managed broker as a process: formatted once, drained, never left behind, and clear about what it cannot do."""
+"""The managed broker as a process: formatted once, drained, never left behind, and clear about impossible requests."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""Three real brokers: leaders move, are lost and come back, a replica stands still, an unclean election cuts a log."""
+"""Three real brokers: leaders move, are lost and come back, a replica freezes, an unclean election cuts a log."""
 
 from pathlib import Path
 
@@ -63,7 +63,7 @@ async def test_three_brokers_move_lose_and_get_back_their_leaders(tmp_path: Path
         await cluster.whole()
         assert len((await cluster.led(GROUPS)).replicas) == 3
 
-        # Broker 1 stands still and misses the tail, which only 3 has; then 3 is lost.
+        # Broker 1 is frozen and misses the tail, which only 3 has; then 3 is lost.
         await cluster.create(UNCLEAN, [3, 1], min_insync_replicas="1")
         write(cluster, UNCLEAN, b"kept")
         cluster.freeze(1)

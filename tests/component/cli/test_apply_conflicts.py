@@ -1,4 +1,4 @@
-"""`keelman apply` while others change what it has read: before a real gateway and a real state service."""
+"""`keelman apply` while others change the resources that it has read: real gateway, real state service."""
 
 from __future__ import annotations
 

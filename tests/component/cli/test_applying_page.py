@@ -1,5 +1,7 @@
-"""The walk of docs/applying.md, command by command, with what each prints; before a real gateway, state and broker. Two
-nodes report whatever they are to run as running."""
+"""The walk of docs/applying.md, command by command, with the output of each.
+
+The test uses a real gateway, state and broker; two nodes report every assigned workload as running.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Clusters and nodes changed by the command line, before a real gateway and a real state service; two nodes that
-report whatever they are to run as running."""
+"""Clusters and nodes changed by the command line, before a real gateway and a real state service.
+
+Two nodes report every assigned workload as running.
+"""
 
 from __future__ import annotations
 

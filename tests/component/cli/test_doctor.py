@@ -1,4 +1,4 @@
-"""`keelman doctor` before a real gateway, state service and broker, with what is made wrong for it."""
+"""`keelman doctor` before a real gateway, state service and broker, with faults that the test causes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Homes that cannot be written: told once, at the start, with the folder and what is in its way."""
+"""Homes that cannot be written: reported once, at the start, with the folder and the obstacle."""
 
 from __future__ import annotations
 

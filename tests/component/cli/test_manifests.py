@@ -1,5 +1,7 @@
-"""Resources as files say they are to be: planned, applied, exported and pruned; before a real gateway and a real state
-service. Two nodes report whatever they are to run as running."""
+"""Resources as files declare them: planned, applied, exported and pruned.
+
+The tests use a real gateway and a real state service; two nodes report every assigned workload as running.
+"""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> Non
     assert "team: green" in (await prompt.ran(f"label topic {name} team=green -o yaml")).out
 
     async def told() -> str:
-        """What is described, once the brokers have answered about all of it: a look may fail for a moment."""
+        """The description, once the brokers have answered about all of it: a look may fail for a moment."""
         text = (await prompt.ran(f"describe topic {name}")).out
         return text if f"- '0: leader 1 ({bootstrap}), replicas 1, offsets 0 to " in text else ""
 

@@ -1,4 +1,4 @@
-"""What the commands say of a worker cluster that there is not, and of other names that nothing has."""
+"""The commands' errors for a worker cluster that does not exist, and for other unknown names."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class Home:
         self.folder = folder
 
     async def run(self, *words: str) -> tuple[int, str]:
-        """Exit code of a command, and all that it says."""
+        """Exit code of a command, and all its output."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "keelman.cli", *words, "--home", str(self.folder)),
             stdin=asyncio.subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""`--wait` ends as soon as it is known that what it waits for does not come up: a real agent, real workers."""
+"""`--wait` ends as soon as its resource is known not to come up: a real agent, real workers."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ async def test_a_java_worker_with_a_wrong_keystore_ends_the_wait(
     words = [word for key, value in fields.items() for word in ("--set", f"{store}{key}={value}")]
     new = ("create", "wc", "java", "--broker-cluster", "kafka", "--count", "1", "--engine", "kafka-connect", "--https")
     await keelman.ok(*new, *words)
-    said = await fails(keelman, "start", "wc", "java", most=2 * MAX_SECONDS)  # it is Java that says it
+    said = await fails(keelman, "start", "wc", "java", most=2 * MAX_SECONDS)  # Java reports the error
     assert "worker-cluster/java does not come up" in said
     assert f"{store}password: the password does not open" in said

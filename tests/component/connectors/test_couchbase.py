@@ -99,7 +99,7 @@ def test_what_changes_between_two_runs_is_copied_where_the_first_met_no_change( 
     runs: Callable[..., Run],
     initial: bool,
 ) -> None:
-    """What was there before is not: the first run began behind it."""
+    """Earlier changes are not copied: the first run began after them."""
     config |= {"couchbase.stream.from": "SAVED_OFFSET_OR_NOW"}
     if initial:
         create_topic(bootstrap, f"{name}-begin")

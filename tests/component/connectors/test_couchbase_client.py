@@ -51,7 +51,7 @@ async def test_a_server_that_has_nothing_to_say_is_kept() -> None:
 
 
 async def test_what_came_before_something_wrong_is_kept() -> None:
-    """Frames and what is none in one piece: the stream goes on behind the last of the frames."""
+    """Frames and an invalid frame arrive in one piece: the stream continues after the last valid frame."""
     with couchbase_server(vbuckets=1) as server:
         async with ours(server) as mine:
             await asyncio.to_thread(server.put, "first", {"n": 1})

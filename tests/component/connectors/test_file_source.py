@@ -56,7 +56,7 @@ def test_each_line_once_however_its_file_is_turned_over(
     run.until_records(3500)
     run.drain()
     write(400)
-    path.rename(tmp_path / "in.log.2")  # while nobody looks
+    path.rename(tmp_path / "in.log.2")  # between two reads
     write(100)
     run = run_of(config)
     run.until_records(500)
@@ -64,7 +64,7 @@ def test_each_line_once_however_its_file_is_turned_over(
     run.until_records(1000)
     run.drain()
     write(50)
-    shutil.copy(path, tmp_path / "in.log.3")  # copied away and truncated, while nobody looks
+    shutil.copy(path, tmp_path / "in.log.3")  # copied away and truncated, between two reads
     path.write_bytes(b"")
     write(70)
     run = run_of(config)

@@ -1,4 +1,4 @@
-"""A mirror gives the copies the ACLs of their topics, and nobody the right to write to them."""
+"""A mirror gives the copies the ACLs of their topics, and gives no user the right to write to them."""
 
 import pytest
 from confluent_kafka.admin import (

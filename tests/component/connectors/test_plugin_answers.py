@@ -1,4 +1,4 @@
-"""What third-party code says, of whatever kind and length, in the words that its worker can store and show."""
+"""The output of third-party code, of whatever kind and length, in a form that its worker can store and show."""
 
 from pathlib import Path
 

@@ -177,7 +177,7 @@ async def test_what_brokers_refuse_stays_and_neither_counts_nor_ends_a_replay(
 
 
 async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:
-    """What is in the group's offsets is in the topic and nothing else is; the next replay goes on from there."""
+    """The topic has exactly the records before the group's offsets; the next replay continues from there."""
     origin, letters, count = "killed-origin", "killed-letters", 16_000
     create_topic(bootstrap, origin, 2)
     config = {

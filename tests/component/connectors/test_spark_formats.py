@@ -217,7 +217,7 @@ def parquet(folder: Path) -> list[tuple[bytes, bytes]]:
 
 @pytest.mark.slow
 async def test_parquet_with_slots_and_service_killed_in_the_middle(bootstrap: str, tmp_path: Path) -> None:
-    """The Spark service is one of the test's own: the others share theirs."""
+    """The test has its own Spark service: the other tests share theirs."""
     rows, started = parquet(tmp_path / "data"), partial(spark_service, tmp_path / "spark", port=free_ports(1)[0])
     config = {
         "spark.path": str(tmp_path / "data"),

@@ -25,7 +25,7 @@ QUICK = {"offset.flush.interval.ms": "500", "offset.storage.topic": "none"}
 
 
 def lines_of(path: Path) -> list[bytes]:
-    """All lines of a file and of those that bore its name, but for what was cut."""
+    """All lines of a file and of its former files, except cut ones."""
     files = [file for file in path.parent.iterdir() if file.name.startswith(path.name)]
     return [text for file in files for text in file.read_bytes().splitlines()]
 

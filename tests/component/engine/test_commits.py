@@ -18,7 +18,7 @@ pytestmark = pytest.mark.component
 
 
 def copied_once(bench: Bench, run: Run, reason: str) -> None:
-    """The run failed for that reason, and the next one goes on without loss or repetition."""
+    """The run failed for that reason, and the next one continues without loss or repetition."""
     failed = run.until_state("FAILED")
     assert (failed.reason, failed.retriable) == (reason, True), failed.message
     feed = Feed(bench.name)

@@ -1,4 +1,4 @@
-"""Kafka sinks whose target does not have what they write: topics that grow, and partitions and topics that cannot."""
+"""Kafka sinks whose target lacks their topics or partitions: topics that grow, and those that cannot."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ async def test_a_parked_sink_goes_on_where_it_was_though_its_group_is_forgotten(
     run.copied(3)
     assert [int(line) for line in taken.read_text().split()] == list(range(13))
 
-    # What the group shows counts more, and a topic that was made anew is another one.
+    # The group's offset has priority, and a topic that was created anew is another one.
     await empty_group(bootstrap, name, group)
     await changes.commit({(name, 0): 12})
     runs(ticket(bootstrap, {**first, "file": f"{taken}2"}, delivery=AT_LEAST_ONCE, parked=watch)).copied(2)

@@ -75,7 +75,7 @@ def test_a_sink_whose_name_another_worker_cluster_uses_copies_all(
 def test_sinks_of_one_name_in_two_worker_clusters_go_on_where_each_was(
     bootstrap: str, name: str, runs: Callable[..., Run]
 ) -> None:
-    """One is ahead by what it has copied since the group was told; the other must not go on there."""
+    """One sink has copied past the group's last known offsets; the other must not continue from that position."""
     produce(bootstrap, name, range(500))
 
     def granted(text: str) -> ticket_pb2.StartTicket:

@@ -1,4 +1,4 @@
-"""Tasks of a Kafka sink that lose their places: what they have written is never committed beside their successors'."""
+"""Tasks of a Kafka sink that lose their places: their writes are never committed beside their successors'."""
 
 import json
 import struct

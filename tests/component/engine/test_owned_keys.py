@@ -1,4 +1,4 @@
-"""Client properties that the engine owns: what a connector sets under their names does not reach its clients."""
+"""Client properties that the engine owns: a connector's values of them do not reach its clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the source engine promises to any reader: topics as it plans them, limits, parking, boundaries."""
+"""The source engine's guarantees to any reader: topics as it plans them, limits, parking, boundaries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sink whose target takes nothing: what is left is told before it writes, for its worker to see that it is stuck."""
+"""A sink whose target accepts nothing: it reports the backlog before it writes, so that its worker sees it stuck."""
 
 import os
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def test_what_is_left_is_told_before_the_first_write(
         run = runs(ticket(bootstrap, config))
         run.until(lambda u: u.progress.HasField("lag") and u.progress.lag == 0)
         producer = Producer({"bootstrap.servers": bootstrap})
-        producer.produce(name, value=b"x" * 900_000)  # many times what a pipe holds
+        producer.produce(name, value=b"x" * 900_000)  # many times the size of a pipe
         producer.flush(60)
         assert run.until(lambda u: u.progress.lag == 1).progress.records == 0
     finally:

@@ -1,4 +1,4 @@
-"""A watch of connectors: what workers report, what they answer before they do, and over the death of the gateway."""
+"""A watch of connectors: the workers' reports, their answers before the first report, and the death of the gateway."""
 
 import asyncio
 import signal
@@ -23,7 +23,7 @@ NAME = "watched"
 
 
 class Watching:
-    """A watch, and all that it has said."""
+    """A watch, and all the changes that it has delivered."""
 
     def __init__(self, address: str) -> None:
         self.address = address

@@ -24,7 +24,7 @@ USER, SECRET = "alice", "wonder"
 
 @dataclass(frozen=True, slots=True)
 class System:
-    """A home with one such cluster, and what it is reached by."""
+    """A home with one such cluster, and the means to reach it."""
 
     keelman: Keelman
     ca: Path

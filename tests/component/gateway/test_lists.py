@@ -1,4 +1,4 @@
-"""Lists of connectors come from reports: no worker is asked, and what was written a moment ago is in them."""
+"""Lists of connectors come from reports: no request reaches a worker, and a connector just written is in them."""
 
 from pathlib import Path
 

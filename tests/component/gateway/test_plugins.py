@@ -1,5 +1,7 @@
-"""Plugins through a real gateway and a real state service on both databases: large files in bounded memory, uploads
-that are cut off, and what the gateway refuses by itself."""
+"""Plugins through a real gateway and a real state service on both databases.
+
+Large files in bounded memory, uploads that are cut off, and the gateway's own refusals.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +83,7 @@ def large_jar() -> bytes:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 async def test_a_large_file_comes_and_goes_in_bounded_memory(system: System, stub: PluginServiceStub) -> None:
-    await upload(stub, jar(1000), name="warm")  # what is imported at the first upload is no growth
+    await upload(stub, jar(1000), name="warm")  # modules imported at the first upload are no growth
     await download(stub, "warm")
     data = large_jar()
     services = [system.state.process, system.gateway.process]

@@ -38,7 +38,7 @@ async def watched_change(system: System, bootstrap: str) -> tuple[int, int]:
             there = await partitions_of({"bootstrap.servers": bootstrap}, seconds=5)
             fewest = min([fewest, *(len(p.in_sync) for p in there if p.topic == "kept")])
         except KeelmanError:
-            pass  # the broker that was asked is the one that ends
+            pass  # the broker that gets the request is the one that ends
         if all(fresh) and all(workloads[n].generation == 2 for n in BROKERS):
             return away, fewest
         await asyncio.sleep(0.1)

@@ -1,5 +1,7 @@
-"""An installation on three hosts by the commands of docs/operations.md. One of them is lost for good, with its broker
-and its disk, and another host takes its name."""
+"""An installation on three hosts by the commands of docs/operations.md.
+
+One host is lost for good, with its broker and its disk, and another host takes its name.
+"""
 
 from __future__ import annotations
 

@@ -10,6 +10,6 @@ from support.brokers.kafka_proxy import KafkaProxy
 
 @pytest.fixture(scope="module")
 async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
-    """Its proxy loses and holds what it is told to."""
+    """A broker whose proxy loses and holds chosen requests."""
     async with proxied_broker(tmp_path_factory.mktemp("broker")) as proxy:
         yield proxy

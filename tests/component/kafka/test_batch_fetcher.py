@@ -1,4 +1,4 @@
-"""Fetching whole record batches from a real broker: what a consumer would see, no more and no less, and when."""
+"""Fetching whole record batches from a real broker: exactly the records that a consumer would see, and when."""
 
 import asyncio
 import time
@@ -252,7 +252,7 @@ async def test_lost_connections_are_made_again_and_missing_topics_waited_for(boo
 async def test_partitions_that_are_late_do_not_wait_for_an_idle_answer(
     bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their leader has nothing to give for the others: its answer must not be waited for before they are asked for."""
+    """Their leader has nothing for the other partitions: the late ones must be requested before that answer arrives."""
     monkeypatch.setattr(batch_fetcher, "MAX_RETRY_SECONDS", 0.1)
     requests: list[tuple[set[str], int]] = []
     request = FetchSession.request

@@ -1,4 +1,4 @@
-"""The producer of finished record batches, and a real broker behind a proxy that loses and holds what it is told to."""
+"""The producer of finished record batches, and a real broker behind a proxy that loses and holds chosen requests."""
 
 import asyncio
 import itertools
@@ -194,7 +194,7 @@ async def unwritable_transaction_state(servers: str) -> AsyncIterator[None]:
 async def test_a_broker_that_fails_is_no_lost_connection(
     kafka: KafkaProxy, topic: str, opened: Open, version: int
 ) -> None:
-    """Nor is it asked again, as by Java's producer: the transaction is lost, and so is what else its attempt has."""
+    """The request is not repeated either, as by Java's producer: the transaction and its other records are lost."""
     async with opened(f"tx-{topic}") as producer:
         producer.send(topic, 0, batch("first"), 1)
         await producer.end(commit=True)

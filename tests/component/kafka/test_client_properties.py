@@ -253,7 +253,7 @@ async def test_a_refused_token_is_no_silent_success(place: Place) -> None:
 
 
 async def test_asking_for_a_topic_does_not_make_it(place: Place) -> None:
-    """Brokers make topics that are asked for, as shipped; those of a worker must be made as it needs them."""
+    """By default brokers create topics that clients query; a worker's topics must be created as it needs them."""
     async with admin_client(place.at("PLAINTEXT"), client_id="asking") as admin:
         assert [topic["error_code"] for topic in await admin.describe_topics(["nowhere"])] == [3]
         assert "nowhere" not in await admin.list_topics()

@@ -67,7 +67,7 @@ async def test_a_commit_that_is_not_allowed_any_more_does_not_go_out(kafka: Kafk
         producer.send(topic, 0, batch("third"), 1)
         producer.ship()
         producer.commit_when_delivered(lambda: None)
-        await producer.end(commit=False)  # what was to be committed is aborted after all, before it was delivered
+        await producer.end(commit=False)  # the commit becomes an abort before it was delivered
         producer.send(topic, 0, batch("fourth"), 1)
         await producer.end(commit=True)
     assert await visible(kafka.address, topic) == ["first", "fourth"]

@@ -1,6 +1,6 @@
 """Exactly once on a broker of Kafka 3.9: partitions are added to each transaction, and all of them share one epoch.
 
-Contracts of other files that say what a copy run promises, and a broker that is away now and then.
+Contracts of copy runs from other files, and a broker that is away now and then.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ def test_lines_are_in_the_topic_once_after_crashes(brokers: Brokers, name: str, 
 def test_a_broker_that_is_away_again_and_again_loses_and_doubles_nothing(
     brokers: Brokers, name: str, tmp_path: Path
 ) -> None:
-    """It is the coordinator too. A run whose commit has no answer fails, and the next one goes on."""
+    """The broker is the coordinator too. A run whose commit has no answer fails, and the next one continues."""
     path, log = tmp_path / "given", tmp_path / "log"
     create_topic(brokers.bootstrap, name)
     config = source(name, path, **{"keelman.commit.interval.ms": "20"})

@@ -68,7 +68,7 @@ class DescribeProducers(WireRequest):
 
 
 async def forgotten(servers: str, topic: str) -> None:
-    """Waits until partition 0 knows no producer any more: an empty list stands before the tags of three levels."""
+    """Waits until partition 0 has no known producers: an empty list precedes the tags of three levels."""
     async with low_level_client({"bootstrap.servers": servers}, client_id="test", timeout_ms=30_000) as client:
 
         async def empty() -> bool:

@@ -1,4 +1,4 @@
-"""The proxies do what they are told, shown with real clients and a real broker."""
+"""The proxies have their configured effects, shown with real clients and a real broker."""
 
 import asyncio
 import contextlib
@@ -125,7 +125,7 @@ async def test_only_the_chosen_clients_are_frozen(kafka: KafkaProxy, topic: str)
 
 @contextlib.asynccontextmanager
 async def echo() -> AsyncIterator[Proxy]:
-    """A proxy before a server that gives back what it gets."""
+    """A proxy before a server that returns its input."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):

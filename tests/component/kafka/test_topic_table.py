@@ -1,4 +1,4 @@
-"""A topic kept as a table, on a real broker: what is in it, how far it is read, and that it outlives its broker."""
+"""A topic kept as a table, on a real broker: its content, the position of its reader, and a restart of its broker."""
 
 import asyncio
 import contextlib

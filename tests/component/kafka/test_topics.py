@@ -17,7 +17,7 @@ async def test_a_topic_is_made_once_and_a_wrong_one_refused_in_the_brokers_words
     assert await create_topic(properties, "numbers", partitions=3, settings=settings) is True
 
     async def there() -> bool:
-        """Once the broker that is asked knows of it."""
+        """Once the broker that gets the request knows the topic."""
         try:
             return await create_topic(properties, "numbers", partitions=3) is False
         except FailedPrecondition as error:

@@ -41,7 +41,7 @@ def watched(brokers: Brokers, api_key: int, client_id: str) -> Catch:
 
 
 def read_as(request: bytes, version: int, client_id: str) -> tuple[int, ...]:
-    """What a Fetch says of all its partitions: wait, least and most bytes, isolation level."""
+    """The wait, least and most bytes and isolation level of a Fetch request."""
     at = 4 + 2 + 2 + 4 + 2 + len(client_id) + (1 if version >= 12 else 0) + (0 if version >= 15 else 4)
     return struct.unpack_from(">iiib", request, at)
 

@@ -63,7 +63,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
 
 
 async def answers(system: System, role: str) -> dict[str, str]:
-    """What a role is answered, by the call."""
+    """The answers to a role, by the call."""
     actual_answers: dict[str, str] = {}
     async with httpx.AsyncClient(base_url=system.http, trust_env=False, auth=("any", role), timeout=60) as http:
         for path in (

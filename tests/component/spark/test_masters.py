@@ -45,7 +45,7 @@ PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"  # 
 
 @dataclass
 class Hosts:
-    """What stands around the Spark service."""
+    """The environment of the Spark service."""
 
     folder: Path
     here: str

@@ -44,7 +44,7 @@ async def services(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[li
 
 
 async def serving(services: list[Spark], tmp_path_factory: pytest.TempPathFactory) -> Spark:
-    """One that serves: the last, unless that has ended."""
+    """A Spark service that serves: the last, unless that has ended."""
     if not services or services[-1].process.poll() is not None:
         services.append(Spark(tmp_path_factory.mktemp("spark"), lease_seconds=6))
         await services[-1].serving()
@@ -232,7 +232,7 @@ async def test_a_silent_loop_gets_its_slot_recycled(spark_worker: Worker, tmp_pa
     uid = await spark_worker.running(tmp_path, mode="silent")
     lost = await spark_worker.reached(uid, FAILED)
     assert (lost.reason, lost.retriable) == ("SLOT_LOST", True)
-    # It says 99 s of itself; no loop is silent for longer than its process has been awake.
+    # It reports 99 s itself; no loop is silent for longer than its process has been awake.
     assert re.search(r"Sleeper.read \(sea.py:7\) has not come back for \d\d s", lost.message), lost.message
 
 

@@ -21,7 +21,7 @@ def postgresql():
 
 @pytest.fixture(scope="session")
 async def s3_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ObjectStore]:
-    """An S3 server with a bucket `plugins`; whoever shares it uses keys of its own."""
+    """An S3 server with a bucket `plugins`; each test uses keys of its own."""
     async with object_store(tmp_path_factory.mktemp("s3") / "store") as server:
         await server.create("plugins")
         yield server

@@ -35,7 +35,7 @@ def end_of(consumer: Consumer) -> int:
 async def copied(consumer: Consumer, seconds: float) -> float:
     """Records a second over this time."""
     first, begun = await asyncio.to_thread(end_of, consumer), time.monotonic()
-    await asyncio.sleep(seconds)  # what is measured is a time
+    await asyncio.sleep(seconds)  # the measurement is a time
     last = await asyncio.to_thread(end_of, consumer)
     return (last - first) / (time.monotonic() - begun)
 

@@ -42,7 +42,7 @@ def key_of_authority(new_installation: Installation) -> list[str]:
 
 
 async def answers(new_installation: Installation) -> str:
-    """What is told of members, tokens and all resources."""
+    """The answers about members, tokens and all resources."""
     tokens = await stub_of(new_installation.to_gateway, "access", "join_token").ListJoinTokens(ListJoinTokensRequest())
     watch = stub_of(new_installation.to_gateway, "event", "watch").Watch(WatchRequest(), timeout=60)
     told = [str(tokens), str(await new_installation.nodes()), str(await watch.read())]

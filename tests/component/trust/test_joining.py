@@ -1,5 +1,7 @@
-"""Hosts that join with a token, agents that run with what they joined with, and what is refused, with the reason on
-both sides."""
+"""Hosts that join with a token, agents that run with the resulting certificates, and refusals.
+
+A refusal gives its reason on both sides.
+"""
 
 import sqlite3
 import stat
@@ -194,7 +196,7 @@ async def test_a_bad_token_lets_nobody_join(
 
 @pytest.mark.parametrize("field", ["name", "certificate_request", "hosts"])
 async def test_a_stranger_is_not_shown_its_own_words(trust_system: Installation, field: str) -> None:
-    """An answer hides the secrets of the service: one that repeated a guess would tell whether it is a secret."""
+    """An answer hides the secrets of the service: an answer that repeated a guess would tell whether it is a secret."""
     guess = "my guess!"
     request = JoinRequest(token=await unknown(trust_system), role=JOIN_ROLE_GATEWAY, name="n", certificate_request="-")
     if field == "hosts":

@@ -70,7 +70,7 @@ async def tools(folder: Path, *lines: Sequence[str]) -> None:
 
 
 async def judged(program: Sequence[str], folder: Path, gateway: Gateway, name: str, *more: str) -> None:
-    """What the program is told with the right CA; and that it tells nothing to a gateway of another."""
+    """The program gets the right answers with the right CA, and sends nothing to a gateway of another."""
     done = await ran([*program, gateway.address, str(gateway.authority), TOKEN, name, *more], folder)
     assert done.returncode == 0, done.stderr
     said: dict[str, Any] = json.loads(done.stdout)

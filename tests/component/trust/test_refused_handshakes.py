@@ -1,4 +1,4 @@
-"""Who is refused by TLS is in the log of the state service, as an event with the reason and the host that came."""
+"""A client that TLS refuses is in the log of the state service, as an event with the reason and the client's host."""
 
 from __future__ import annotations
 

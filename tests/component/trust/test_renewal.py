@@ -31,7 +31,7 @@ async def test_all_certificates_are_renewed_and_nobody_is_started_again(
 
             async def twice() -> bool:
                 assert not agent.done()
-                await new_installation.nodes()  # the gateway goes on to answer
+                await new_installation.nodes()  # the gateway continues to answer
                 return certificate_facts(folder.certificate.read_bytes()).end > first.end + (first.end - first.begin)
 
             await eventually(twice, seconds=60, every=0.2, what="the certificate was renewed")

@@ -1,5 +1,7 @@
-"""A worker notes that the coordinator of its group, or of its connector's consumers, is gone while other brokers
-answer; one that moves to another broker is no problem."""
+"""A worker notes that the coordinator of its group, or of its connector's consumers, is gone.
+
+Other brokers answer meanwhile. A coordinator that moves to another broker is no problem.
+"""
 
 from __future__ import annotations
 

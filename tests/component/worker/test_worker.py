@@ -114,7 +114,7 @@ async def test_rest_answers_as_connect_does(bootstrap: str, link: tuple[LinkSide
         await eventually(lambda: _no_status(worker, "s%2F1"))
         topic = await records(bootstrap, "rest-configs")
         assert '"algorithm":"HmacSHA256"' in (topic.pop("session-key") or "")
-        # How many producers to fence outlives the connector: one of the same name may come.
+        # The number of producers to fence outlives the connector: a new connector may have the same name.
         assert topic.pop("tasks-fencing-s/1") == '{"task-count":1}'
         assert topic == dict.fromkeys(["connector-s/1", "target-state-s/1", "task-s/1-0", "commit-s/1"])
         assert await worker.end() == 0
@@ -260,7 +260,7 @@ async def test_a_cluster_of_java_workers_is_taken_over(
         ("tasks-fencing-half", {"task-count": 2}),
         ("task-half-0", {"properties": {"task.class": "org.apache.kafka.connect.file.FileStreamSourceTask", **half}}),
         ("commit-half", {"tasks": 1}),
-        # What is left of a compacted topic where a connector was changed and its tasks were not written after it.
+        # The remains of a compacted topic in which a connector was changed without its tasks being written afterwards.
         ("task-limited-0", {"properties": {"task.class": "T"}}),
         ("commit-limited", {"tasks": 1}),
         ("connector-limited", {"properties": {**SOURCE, "name": "limited", "keelman.limit.records.per.second": "5"}}),
@@ -373,7 +373,7 @@ async def test_a_worker_waits_for_its_brokers(tmp_path: Path, link: tuple[LinkSi
 async def test_a_group_of_other_members_is_left_alone(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
-    """A consumer group stands in for Java workers here: to the broker both are members with another protocol."""
+    """A consumer group replaces Java workers here: to the broker both are members with another protocol."""
     async with workers(WorkerProcess(tmp_path / "first", bootstrap, "topics", link[1])):
         consumer = AIOKafkaConsumer("topics-configs", bootstrap_servers=bootstrap, group_id="others")
         await consumer.start()

@@ -1,1 +1,1 @@
-"""What the agent's tests stand on."""
+"""The base of the agent's tests."""

@@ -16,8 +16,8 @@ from support.eventually import eventually
 MOVE_SECONDS = 60.0
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 
-# A broker that stands still is given up after 4 s, not 9, one that falls behind leaves the in-sync replicas after 3 s,
-# not 30, and a lost controller is replaced after 2 s. Shorter ones are missed by brokers that a busy machine holds up.
+# A frozen broker is given up after 4 s, not 9, a broker that falls behind leaves the in-sync replicas after 3 s, not
+# 30, and a lost controller is replaced after 2 s. Brokers on a busy machine miss shorter limits.
 QUICK = {
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
@@ -27,7 +27,7 @@ QUICK = {
     "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
     "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
     "share.coordinator.state.topic.num.partitions": "1",
-    "auto.leader.rebalance.enable": "false",  # leaders move when a test says so
+    "auto.leader.rebalance.enable": "false",  # a test moves leaders itself
 }
 
 

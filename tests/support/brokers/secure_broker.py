@@ -46,9 +46,9 @@ _LISTENERS = {
 
 @dataclass(frozen=True, slots=True)
 class SecureBroker:
-    """Where its listeners are; its certificate is for 127.0.0.1, that of MUTUAL for another host, from `authority`.
+    """The ports of its listeners; its certificate is for 127.0.0.1, that of MUTUAL for another host, from `authority`.
 
-    On SHORT and SHORTTLS who has logged in is to do so again every SESSION_SECONDS.
+    On SHORT and SHORTTLS clients must log in again every SESSION_SECONDS.
     """
 
     ports: dict[str, int]
@@ -99,10 +99,13 @@ class SecureBroker:
 async def secure_broker(
     home: Path, *, closed: bool = False, proxies: Mapping[str, Proxy] | None = None
 ) -> AsyncIterator[SecureBroker]:
-    """Runs one in `home`. USER with SECRET may log in with PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens. Clients
-    of a listener of `proxies` are told the proxy's address; it is on the port that the proxy leads to.
+    """Runs a secure broker in `home`.
 
-    Who does not log in may do everything, as may all others with what no ACL is about, unless it is `closed`.
+    USER with SECRET may log in with PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens. Clients of a listener of
+    `proxies` get the proxy's address; the listener is on the port to which the proxy leads.
+
+    Clients without a login may do everything, and all others may use every resource without an ACL, unless it is
+    `closed`.
     """
     new_prepare = await prepare()
     home.mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ LONGEST = 1 << 20
 
 
 class Commands:
-    """Commands that are asked of the system of one home."""
+    """Commands that are run against the system of one home."""
 
     def __init__(self, process: asyncio.subprocess.Process, home: Path) -> None:
         self.home = home

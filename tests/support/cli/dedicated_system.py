@@ -24,7 +24,7 @@ class System:
         self.keelman, self.dedicated, self.servers = keelman, dedicated, servers
 
     async def create(self, name: str, config: dict[str, str], **more: Any) -> Any:
-        """Creates one that comes up."""
+        """Creates a dedicated connector that comes up."""
         operation = await self.dedicated.ended(await self.dedicated.create(name, config, self.servers, **more))
         assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
         assert await self.dedicated.state(name) == "RUNNING"

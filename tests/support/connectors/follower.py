@@ -1,4 +1,4 @@
-"""A reader of a followed file under test, with what it has read and the offset that would be committed."""
+"""A reader of a followed file under test, with the records it has read and the offset that would be committed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keelman.connectors.file.source import FileStreamSource
 
 
 class Follower:
-    """A reader under test, what it has read, and the offset that would be committed."""
+    """A reader under test, the records it has read, and the offset that would be committed."""
 
     def __init__(self, path: Path, **config: str) -> None:
         self.path = path

@@ -123,7 +123,7 @@ class HostileWriter(Writer):
 
 
 def hostile_wheel(folder: Path, control: Path) -> Path:
-    """Writes the wheel into a folder of plugin.path. A file `config_def` in `control` says how that method behaves."""
+    """Writes the wheel into a folder of plugin.path. A file `config_def` in `control` sets that method's behaviour."""
     return wheel(
         folder,
         "6.6",

@@ -13,7 +13,7 @@ C = TypeVar("C", bound=RegistryConverter)
 
 
 class MemoryRegistry:
-    """Keeps what is registered, whatever it is; `versions` says whether it can be looked up."""
+    """Stores any schema that is registered; `versions` tells whether versions can be looked up."""
 
     def __init__(self, *, versions: bool = True) -> None:
         self.versions = versions
@@ -86,6 +86,6 @@ def write_with(
 def read_with(
     kind: type[RegistryConverter], registry: MemoryRegistry, payload: bytes, **config: str
 ) -> tuple[Schema | None, Any]:
-    """What a converter with that registry finds in a payload."""
+    """The value that a converter with that registry reads from a payload."""
     column = registry.converter(kind, **config).to_connect([payload])
     return column.schema_of(0), plain(column.values[0])

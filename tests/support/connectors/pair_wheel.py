@@ -1,4 +1,4 @@
-"""A third party's source of two tasks, made as a wheel: each notes its starts, and fails where a file says so."""
+"""A third party's source of two tasks, made as a wheel: each notes its starts, and fails when a file orders it."""
 
 from __future__ import annotations
 

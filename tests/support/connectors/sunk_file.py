@@ -1,4 +1,4 @@
-"""A file sink under test without Kafka: numbered records, a group's offset, and what somebody does to the file."""
+"""A file sink under test without Kafka: numbered records, a group's offset, and others' changes of the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody does to a file that a connector reads or writes."""
+"""Other programs' changes of a file that a connector reads or writes."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Brokers:
         self.call(caught.seen())
 
     def release(self, caught: Catch) -> bytes:
-        """Lets a held request go on; the broker's answer."""
+        """Forwards a held request; the broker's answer."""
         self._loop.call_soon_threadsafe(caught.release)
         answer: bytes = self.call(caught.answered())
         return answer

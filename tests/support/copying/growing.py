@@ -21,7 +21,7 @@ class Growing:
         file.touch()
 
     def copied(self) -> int:
-        """Lines in OUTPUT; reads only what is new. A cut (an uncommitted tail taken back) starts over."""
+        """Lines in OUTPUT; reads only new ones. A cut (of an uncommitted tail) starts over."""
         if not self.output.exists():
             return 0
         if self.output.stat().st_size < self._copied_bytes:

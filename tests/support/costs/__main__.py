@@ -1,4 +1,4 @@
-"""Shows what each test file cost in the last `make test`, beside what is kept in tests/durations.json.
+"""Shows the cost of each test file in the last `make test`, beside the costs stored in tests/durations.json.
 
 PYTHONPATH=tests python tools/durations.py [--keep] [--all]
 """
@@ -18,7 +18,7 @@ CHANGED_SECONDS = 2.0
 
 
 def main() -> int:
-    """Prints the table; with --keep it is the one that later ones are compared with."""
+    """Prints the table; with --keep it becomes the base of later comparisons."""
     parser = argparse.ArgumentParser(prog="make durations", description=__doc__)
     parser.add_argument("--keep", action="store_true", help=f"writes {KEPT}, dated")
     parser.add_argument("--all", action="store_true", help=f"all files, not the {DEAREST} dearest of each part")
@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def show(name: str, part: Part, before: Part | None, most: int | None) -> None:
-    """One part of `make test`: its dearest files, and what has changed most."""
+    """One part of `make test`: its dearest files, and the largest changes."""
     total = part.total()
     was = f" (kept: {before.seconds:.0f} s, {before.total().processor:.0f})" if before else ""
     print(f"\n{name}: {part.seconds:.0f} s, {total.processor:.0f} processor s{was}; {total.tests} tests")

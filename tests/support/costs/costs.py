@@ -81,7 +81,7 @@ def load(file: Path) -> dict[str, Part]:
 
 
 def save(file: Path, parts: Mapping[str, Part], **about: str) -> None:
-    """Writes the parts, and what is to be known about them, to a file: one line a test file."""
+    """Writes the parts, and facts about them, to a file: one line a test file."""
     lines = []
     for name, part in parts.items():
         rows = ",\n".join(f"   {json.dumps(test_file)}: {cost.row()}" for test_file, cost in sorted(part.files.items()))

@@ -78,7 +78,7 @@ class Meter:
 
 
 class Collector:
-    """Adds up what the reports of all pytest workers have, and writes it at the end."""
+    """Adds up the reports of all pytest workers, and writes the sum at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._file: Path = config.rootpath / MEASURED

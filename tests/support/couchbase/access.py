@@ -1,4 +1,4 @@
-"""Who a client of the test server says it is: PLAIN and SCRAM, as a server answers them."""
+"""Authentication of the test server's clients: PLAIN and SCRAM, as a server answers them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROUNDS, SALT = 4096, b"0123456789abcdef"
 
 
 def plain_user(users: Mapping[str, str], value: str) -> str:
-    """The user whose name and password these are; empty for nobody."""
+    """The user with this name and password; empty if there is none."""
     _, user, password = value.split("\0")
     return user if users.get(user) == password else ""
 
@@ -28,7 +28,7 @@ class ScramExchange:
         self.challenge = f"r={fields['r']}serverNonce,s={base64.b64encode(SALT).decode()},i={ROUNDS}"
 
     def verifier(self, final: str, password: str | None) -> str:
-        """What the server proves itself by where the client's proof is right; else empty."""
+        """The server's proof of itself if the client's proof is right; else empty."""
         digest = self._digest
         without, _, proof = final.rpartition(",p=")
         salted = hashlib.pbkdf2_hmac(digest, (password or "").encode(), SALT, ROUNDS)

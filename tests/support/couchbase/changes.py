@@ -26,7 +26,7 @@ def durable(server: CouchbaseServer) -> None:
 
 
 def attributes(server: CouchbaseServer) -> None:
-    """Extended attributes, compressed and not, which clients get that ask for them."""
+    """Extended attributes, compressed and not, for clients that request them."""
     for n in range(4):
         server.put(f"doc-{n}", {"n": n}, xattrs={"rev": n}, snappy=n % 2 == 0)
 

@@ -1,4 +1,4 @@
-"""A client of Couchbase's in a process of its own, which prints what it sees."""
+"""A client of Couchbase's in a process of its own, which prints the changes it sees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Our client of a test server's bucket, and what it sees."""
+"""Our client of a test server's bucket, and the changes it sees."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Ours:
 
     @property
     def failure(self) -> str:
-        """Why it reads no more; for one that takes nothing by itself."""
+        """The error that ended the reading; for a client whose changes the test takes itself."""
         try:
             self.take()
         except (CouchbaseError, AwayError) as error:

@@ -1,4 +1,4 @@
-"""A data service whose documents are ready frames, so that what it gives is limited by its client alone.
+"""A data service whose documents are ready frames, so that only its client limits its rate.
 
 In a process of its own: `python -m support.couchbase.recorded --documents 1000000` prints its address, and ends with
 its standard input. Streams that are open take turns, document by document, as a server's do.

@@ -1,4 +1,4 @@
-"""What a stream of the test server has: which changes were chosen, and how a client gets each."""
+"""A stream of the test server: the chosen changes, and how a client gets each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Stream:
 def chosen_filter(  # noqa: PLR0911  a line a rule
     value: bytes, features: Collection[int], collections: Collections, *, has_noop: bool
 ) -> tuple[int, Filter]:
-    """A status other than 0 where the request's value is not legal, and what it asks for."""
+    """A status other than 0 if the request's value is illegal, and the requested filter."""
     everything = Filter()
     if not value:
         return 0, everything

@@ -24,7 +24,7 @@ class Connectors(dict[str, dict[str, Any]]):
 
 
 class Worker:
-    """A worker's REST API: connectors in memory, shared by a cluster's workers; and what shows how it was asked."""
+    """A worker's REST API: connectors in memory, shared by a cluster's workers; and a record of its requests."""
 
     def __init__(self, url: str, connectors: Connectors) -> None:
         self.url = url

@@ -18,7 +18,7 @@ Places = Mapping[str, Sequence[str]]
 
 
 def in_files(root: Path) -> Iterator[tuple[str, bytes]]:
-    """All files below a folder: their names there, and what they hold."""
+    """All files below a folder: their relative names and contents."""
     for file in root.rglob("*"):
         if file.is_file() and not file.is_symlink():
             with contextlib.suppress(FileNotFoundError):  # it comes and goes
@@ -52,7 +52,7 @@ def in_processes(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 async def in_topics(client: Mapping[str, str], without: Sequence[str] = ()) -> list[tuple[str, bytes]]:
-    """What the topics hold, uncompressed."""
+    """The contents of the topics, uncompressed."""
     async with low_level_client(client, client_id="planted", timeout_ms=10_000) as actual_low_level_client:
         names = sorted(set((await actual_low_level_client.fetch_all_metadata()).topics()) - set(without))
     held = []
@@ -63,7 +63,7 @@ async def in_topics(client: Mapping[str, str], without: Sequence[str] = ()) -> l
 
 
 class Search:
-    """Looks for secrets in whatever it is given; `needed` says where each may be."""
+    """Looks for secrets in its inputs; `needed` lists the permitted places of each."""
 
     def __init__(self, secrets: Mapping[str, Sequence[str]], needed: Places) -> None:
         self._secrets = {name: [part.encode() for part in parts] for name, parts in secrets.items()}

@@ -42,7 +42,7 @@ class Took:
 
 
 async def pulled(system: System, lines: Lines, topics: Sequence[str], lost: Host) -> Took:
-    """Pulls the cable of a host that has a worker of the cluster `demo`, and waits until all go on without it."""
+    """Pulls the cable of a host with a worker of the cluster `demo`, and waits until all tasks copy without it."""
     owners = await system.owners("demo", topics)
     orphans = [topic for topic, worker in owners.items() if worker.startswith(f"{lost.address}:")]
     count = len(await system.workers("demo"))

@@ -1,1 +1,1 @@
-"""What tests of Java plugins share: connectors to compile, published ones, what they copy from and to."""
+"""The common base of the tests of Java plugins: connectors to compile, published ones, their sources and targets."""

@@ -19,8 +19,10 @@ QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-nowa
 
 
 def classes_of(sources: Sequence[Path], jars: Sequence[Path]) -> Path:
-    """The folder of the sources' classes, to be read only. Several processes may ask at once. Raises
-    CalledProcessError for sources that do not compile."""
+    """The folder of the sources' classes, to be read only. Several processes may call this at once.
+
+    Raises CalledProcessError for sources that do not compile.
+    """
     java = find()
     digest = hashlib.sha256(f"{java.home} {java.program.stat().st_mtime_ns}".encode())
     for source in (*sources, *jars):

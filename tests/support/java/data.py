@@ -53,7 +53,7 @@ DOCUMENT = {
 
 
 def crossed() -> dict[str, Any]:
-    """What is equal to what."""
+    """The comparisons of values that crossed the border to Java and back."""
     data = json.dumps(DOCUMENT).encode()
     there, back = FromJava(), ToJava()
     converter = java_class("org.apache.kafka.connect.json.JsonConverter")()
@@ -78,7 +78,7 @@ def crossed() -> dict[str, Any]:
 
 
 def round_trip(there: FromJava, back: ToJava, box: str, value: float) -> tuple[Any, Any]:
-    """A value of one of Java's classes that has no schema: both ways, and there again."""
+    """A value of one of Java's classes without a schema: both ways, and to Python again."""
     once = there.taken(None, java_class(f"java.lang.{box}")(value))
     return there.taken(None, back.given(*once)[1])
 

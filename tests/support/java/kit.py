@@ -111,7 +111,7 @@ class JavaSinkTask(OneTask):
 
 
 def found(class_name: str) -> type[Connector]:
-    """Whatever is asked for."""
+    """The class for any name."""
     return JavaSinkTask if "Sink" in class_name else JavaTask
 
 

@@ -40,7 +40,7 @@ class MariadbRows:
         return {int(row): int(version) for row, version in self._do(f"SELECT id, version FROM {table}")}
 
     def judged(self, seen: Iterable[Change], before: Mapping[int, int]) -> RowReport:
-        """What is wrong with what was seen. `before` are the versions when the connector was created."""
+        """Reports the faults in the observed changes. `before` holds the versions when the connector was created."""
         return judge(seen, before, self.versions(), self.versions("gone"))
 
     @contextlib.contextmanager

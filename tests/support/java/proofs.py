@@ -1,7 +1,7 @@
-"""Runs the tests of published Java plugins and writes what came of it into docs/java-plugins.md.
+"""Runs the tests of published Java plugins and writes the results into docs/java-plugins.md.
 
-`python -m support.java.proofs [word]` with `tests` on the path; `make java-proofs [ONLY=word]`. With a word only those
-tests are run in whose file it is; other rows stay as they are. The exit code says whether all are proven.
+`python -m support.java.proofs [word]` with `tests` on the path; `make java-proofs [ONLY=word]`. With a word only the
+tests run whose file contains it; other rows stay unchanged. The exit code tells whether all are proven.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COLUMNS = "| class | version | what is run | result |\n|---|---|---|---|\n"
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """What is run of a class: a file of tests, and the beginning of their names."""
+    """The tests of a class: a file, and the beginning of their names."""
 
     classes: tuple[str, ...]
     version: str

@@ -1,7 +1,7 @@
-"""Hosts the copy runs of Java source tasks, many in one process, and is asked as a Connect worker's REST API is.
+"""Hosts the copy runs of Java source tasks, many in one process, behind the interface of a Connect worker's REST API.
 
 As a program (`python -m support.java.source_host <spec.json>`) it plays the steps of `recorded.java.source_calls_steps`
-and prints what their tasks noted.
+and prints the notes of their tasks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SourceHost:
         self._runs: dict[str, Run] = {}
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """What a worker would answer, as far as the steps look at it."""
+        """A worker's answer, as far as the steps read it."""
         name = path.split("/")[2]
         if method == "GET":
             state = "FAILED" if self._state(name) == "FAILED" else "RUNNING"
@@ -63,7 +63,7 @@ class SourceHost:
 
 
 async def main(spec: dict[str, Any]) -> dict[str, list[str]]:
-    """What the tasks of all cases note."""
+    """The notes of all cases' tasks."""
     once, bootstrap = spec["exactly_once"], spec["bootstrap"]
     host = SourceHost(bootstrap, spec["classes"], exactly_once=once)
     cases = IN_ONE_PROCESS[once]

@@ -1,7 +1,7 @@
-"""What a value of each client property does, client by client: the data of a test of docs/client-properties.md.
+"""The effect of a value of each client property, client by client: the data of a test of docs/client-properties.md.
 
-An effect is a part of what the client is made with: of a producer its options and the arguments of its connections, of
-a sink's consumer and of an administrator the settings of the client library.
+An effect is a part of the client's construction: of a producer its options and the arguments of its connections, of a
+sink's consumer and of an administrator the settings of the client library.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ Made = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """`seen` is what is other than without the key, by the names that the client has for it; None: the key is passed
-    over, and a warning names it."""
+    """`seen` holds the differences from a client without the key, by the client's own names.
+
+    None: the client ignores the key, and a warning names it.
+    """
 
     key: str
     client: str

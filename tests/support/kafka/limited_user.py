@@ -29,7 +29,7 @@ def limited(broker: SecureBroker) -> dict[str, str]:
 
 
 def allow_only(bootstrap: str, topic: str, *operations: AclOperation) -> None:
-    """The user may do nothing else with the topic from now on; what has no rules is open to all."""
+    """The user may do nothing else with the topic from now on; a resource without rules is open to all."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     bindings = [
         AclBinding(ResourceType.TOPIC, topic, *_ABOUT, operation, AclPermissionType.ALLOW) for operation in operations

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 
 
 class Member:
-    """One that commits each record as it reads it."""
+    """A member that commits each record as it reads it."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, assignor: str) -> None:
         settings = {"bootstrap.servers": bootstrap, "group.id": group, "partition.assignment.strategy": assignor}

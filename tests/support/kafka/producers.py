@@ -1,4 +1,4 @@
-"""What the tests of the producer share: producers of one broker, its transaction version, what readers see."""
+"""The common base of the producer's tests: producers of one broker, its transaction version, and the readers' view."""
 
 import asyncio
 import struct
@@ -30,7 +30,7 @@ LAST_EPOCH = 2**15 - 2
 async def open_producer(
     servers: str, transactional_id: str | None = None, *, client_id: str = "producer", **settings: Any
 ) -> AsyncIterator[BatchProducer]:
-    """One that has fenced."""
+    """A producer that has fenced."""
     client = await met({"bootstrap.servers": servers}, client_id=client_id, timeout_ms=30_000)
     producer = BatchProducer(client, ProducerSettings(transactional_id, **settings))
     try:

@@ -93,7 +93,7 @@ class Trio:
         until(creation(lambda: admin, topic), f"topic {topic.topic} is created")
 
     async def leader(self, topic: str, by: str = "") -> Leader:
-        """That of partition 0, as one of these brokers knows it."""
+        """The leader of partition 0, as one of these brokers knows it."""
         fields = {"bootstrap.servers": by or self.bootstrap}
         async with low_level_client(fields, client_id="look", timeout_ms=5_000) as client:
             first = [broker.nodeId for broker in client.cluster.brokers() if f"{broker.host}:{broker.port}" in by]
@@ -137,11 +137,11 @@ class Trio:
         await self.led_by(topic, replicas[0])
 
     def freeze(self, node: int) -> None:
-        """Its process stands still."""
+        """Stops its process with SIGSTOP."""
         self._java(node).send_signal(signal.SIGSTOP)
 
     def thaw(self, node: int) -> None:
-        """And goes on."""
+        """Resumes its process."""
         self._java(node).send_signal(signal.SIGCONT)
 
     def cut_off(self, node: int, *, off: bool = True) -> None:

@@ -120,7 +120,7 @@ class ConnectProcess(Program):
             return False
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """One REST request; what a rebalance stands in the way of is asked again for a while."""
+        """Sends one REST request, and repeats it for a while if a rebalance prevents the answer."""
         end = time.monotonic() + REBALANCE_SECONDS
         async with httpx.AsyncClient(timeout=95, trust_env=False, verify=False) as client:
             while True:

@@ -14,7 +14,7 @@ class HttpRequest(BaseHTTPRequestHandler):
     """A request (`command`, `path`, `headers`), and the way to answer it."""
 
     def body(self) -> bytes:
-        """What came with it; asked once."""
+        """The body of the request; read once."""
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
     def answer(self, status: int, content: bytes) -> None:
@@ -25,7 +25,7 @@ class HttpRequest(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Logs nothing."""
 
 
 class _Server(ThreadingHTTPServer):

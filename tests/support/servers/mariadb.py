@@ -29,13 +29,13 @@ _SETTINGS = (
     "--innodb-buffer-pool-size=32M",
     "--innodb-log-file-size=16M",
     "--performance-schema=OFF",
-    # What was committed is the operating system's: it outlives the process, not the machine.
+    # A commit is with the operating system: it outlives the process, not the machine.
     "--innodb-flush-log-at-trx-commit=2",
 )
 
 
 class StatementFailed(Exception):
-    """A statement was not done, or nobody knows: the server has said no, or was gone."""
+    """A statement failed, or its result is unknown: the server has refused it, or was gone."""
 
 
 class MariadbServer:

@@ -25,7 +25,7 @@ KEY, SECRET, REGION = "keelman-tests", "keelman-tests-secret", "us-east-1"
 
 @dataclass(frozen=True, slots=True)
 class ObjectStore:
-    """A running server. Who has KEY and SECRET may do anything with objects, anybody else nothing."""
+    """A running server. KEY and SECRET permit everything with objects; without them nothing is permitted."""
 
     endpoint: str
     master: str

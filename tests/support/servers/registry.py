@@ -1,7 +1,7 @@
 """Runs a real schema registry: Apicurio Registry, whose Confluent-compatible API is under /apis/ccompat/v7.
 
-It keeps its schemas in memory, so a restarted one knows none; `keep` has it keep them in a file. It needs Java 21.
-Its start takes about 7 CPU seconds, and it 250 MB: once a session, only where a test asks for it.
+It keeps its schemas in memory, so a restarted registry knows none; `keep` makes it keep them in a file. It needs Java
+21. Its start takes about 7 CPU seconds, and it takes 250 MB: it runs once a session, only where a test requests it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from support.servers.http_server import HttpRequest, http_server
 
 @dataclass(slots=True)
 class TokenServer:
-    """A running token server: the requests that it got, and the answers that it is to give."""
+    """A running token server: the requests that it got, and its configured answers."""
 
     url: str
     status: int = 200

@@ -115,7 +115,7 @@ class Cluster:
         return f"sc://{self.host}:{port}"
 
     def log(self, name: str) -> Path:
-        """What one of them wrote."""
+        """The output of one program."""
         return self.folder / f"{name}.log"
 
     def text(self, name: str) -> str:

@@ -1,4 +1,4 @@
-"""A task loop that copies nothing but does all that a slot may ask of one; runs inside slots."""
+"""A task loop that copies nothing but does all that a slot may order; runs inside slots."""
 
 from __future__ import annotations
 

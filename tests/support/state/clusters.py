@@ -1,4 +1,4 @@
-"""Waits for clusters of a state service, and asks whether one is gone."""
+"""Waits for clusters of a state service, and checks whether one is gone."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Definitions(Operations):
         return (await self.clients.definitions.GetConnectorDefinition(request)).connector_definition
 
     async def begin(self, name: str, goal: Goal = RUNNING, **more: Any) -> str:
-        """Asks for an operation; returns its name."""
+        """Requests an operation; returns its name."""
         request = pb.ApplyConnectorDefinitionRequest(name=name, goal=goal, **more)
         return (await self.clients.definitions.ApplyConnectorDefinition(request)).operation.name
 
@@ -65,7 +65,7 @@ class Definitions(Operations):
 
 @contextlib.asynccontextmanager
 async def connected(port: int) -> AsyncIterator[tuple[Clients, Agent]]:
-    """Clients of a state service, and a simulated agent that says of each workload that it is as wanted."""
+    """Clients of a state service, and a simulated agent that reports each workload at its goal."""
     async with channel(f"127.0.0.1:{port}") as new_channel:
         clients = Clients(new_channel)
         await eventually(lambda: _answers(clients), what="the state service answers")

@@ -39,7 +39,7 @@ class Nodes:
             self.agents[node] = subprocess.Popen(command, stdout=log, stderr=log)
 
     def kill_agent(self, node: str) -> None:
-        """Its workloads go on, until the next one of its home adopts them."""
+        """Kills the agent; its workloads keep running until the next agent of its home adopts them."""
         self.agents[node].kill()
         self.agents[node].wait(60)
 

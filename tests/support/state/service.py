@@ -1,4 +1,4 @@
-"""What the tests of the state service share: the service in this loop or as a process, clients, a simulated agent."""
+"""The common base of the state service's tests: the service in this loop or a process, clients, a simulated agent."""
 
 import asyncio
 import contextlib
@@ -153,7 +153,7 @@ class StateProcess:
 
 
 class Agent:
-    """A simulated agent: obeys the session protocol and reports each workload as its goal asks, or as `say` decides."""
+    """A simulated agent: follows the session protocol and reports each workload at its goal, or as `say` decides."""
 
     def __init__(
         self,

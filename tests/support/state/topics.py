@@ -58,7 +58,7 @@ class Topics(Operations):
         return (await self.clients.topics.GetTopic(pb.GetTopicRequest(name=name))).topic
 
     async def begin(self, name: str, goal: topic_pb2.TopicGoal.ValueType = PRESENT, **more: Any) -> str:
-        """Asks for an operation; returns its name."""
+        """Requests an operation; returns its name."""
         answer = await self.clients.topics.ApplyTopic(pb.ApplyTopicRequest(name=name, goal=goal, **more))
         return answer.operation.name
 
@@ -70,6 +70,6 @@ class Topics(Operations):
 
 
 def states(operation: operation_pb2.Operation) -> dict[str, str]:
-    """Where each step stands, by its name."""
+    """The state of each step, by its name."""
     word = operation_pb2.OperationStepState.Name
     return {step.name: word(step.state).removeprefix("OPERATION_STEP_STATE_") for step in operation.steps}

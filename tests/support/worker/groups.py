@@ -1,4 +1,4 @@
-"""What the tests of groups stand on: several workers on one Spark service, numbered records that flow through them."""
+"""The base of the tests of groups: workers on one Spark service, and numbered records that flow through them."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class Started:
 
 @contextlib.asynccontextmanager
 async def folder_of(path: Path) -> AsyncIterator[Started]:
-    """One that does not outlive its test."""
+    """A worker that does not outlive its test."""
     path.mkdir(parents=True, exist_ok=True)
     started = Started(path)
     try:
@@ -116,7 +116,7 @@ def lines(file: Path) -> list[str]:
 
 
 def title(process: psutil.Process) -> str:
-    """How a process calls itself; empty for one that ends."""
+    """The title of a process; empty for a process that ends."""
     with contextlib.suppress(psutil.Error, IndexError):
         return process.cmdline()[0]
     return ""

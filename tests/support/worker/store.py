@@ -1,4 +1,4 @@
-"""What a store needs of its worker, for tests of a store without a worker around it."""
+"""The callbacks that a store needs from its worker, for tests of a store without a worker around it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from keelman.worker.storage.store import StoreCallbacks
 
 
 def _ignore_change() -> None:
-    """Nobody waits for a change."""
+    """Ignores a change."""
 
 
 def _ignore_level(logger: str, level: str) -> None:
@@ -22,5 +22,5 @@ def _always() -> bool:
 def store_callbacks(
     *, may_write: Callable[[], bool] = _always, on_change: Callable[[], None] = _ignore_change
 ) -> StoreCallbacks:
-    """A store that may write, unless told otherwise, and whose changes nobody follows."""
+    """Callbacks of a store that may write, by default, and whose changes are ignored."""
     return StoreCallbacks(may_write, on_change, _ignore_level)

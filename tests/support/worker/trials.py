@@ -1,4 +1,4 @@
-"""What a user tries out on a worker: requests to its REST API, and commands."""
+"""A user's trials on a worker: requests to its REST API, and commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def asked(worker: WorkerProcess, path: str, body: Any = None) -> dict[str,
 
 
 async def typed(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """What a command prints."""
+    """The output of a command."""
     capsys.readouterr()
     assert await asyncio.to_thread(main, words) == 0, capsys.readouterr().err
     return capsys.readouterr().out

@@ -1,1 +1,1 @@
-"""Worlds of words for what decides: a line is a command, and what it says is written behind it."""
+"""Worlds of words for tests of decisions: a line is a command, and its output follows it."""

@@ -1,4 +1,4 @@
-"""A dispatcher of the Spark service with a clock to turn, and a record of what it did."""
+"""A dispatcher of the Spark service with a clock to turn, and a record of its actions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ME, NEXT, OTHER = Owner("wc", "me:1", "1"), Owner("wc", "me:1", "2"), Owner("wc"
 
 @dataclass
 class World:
-    """A dispatcher with a clock to turn, and a record of what it did."""
+    """A dispatcher with a clock to turn, and a record of its actions."""
 
     limits: SlotLimits = field(default_factory=lambda: SlotLimits(1, 2, 2))
     busy: float = 0.0

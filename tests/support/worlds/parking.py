@@ -10,7 +10,7 @@ from support.worlds.script import ScriptWorld
 
 
 class Task:
-    """It notes what it is told."""
+    """Notes the calls that it receives."""
 
     def __init__(self, name: str, said: list[str]) -> None:
         self.name, self.said, self.watch = name, said, cast("Watch | None", None)
@@ -52,7 +52,7 @@ class World(ScriptWorld):
         self.parking = Parking(cast("Any", self.looker), self.together)
 
     def run(self, line: str) -> list[str]:
-        """One command; the lines it says."""
+        """Runs one command; returns its output lines."""
         self.said.clear()
         super().run(line)
         return [*self.said]
@@ -70,7 +70,7 @@ class World(ScriptWorld):
         self.do_source(name, tasks)
 
     def do_idle(self, task: str, file: str) -> None:
-        """A task has copied all of a file (which stands for whatever it reads)."""
+        """A task has copied all of a file (which represents any input)."""
         work = work_of(task)
         self.tasks[work].watch = FileWatch(file, 0, 0)
         self.parking.idle(work)

@@ -1,4 +1,4 @@
-"""A world of words for the choice of slots: workers ask for copy runs, runs end, tasks become busy."""
+"""A world of words for the choice of slots: workers request copy runs, runs end, tasks become busy."""
 
 from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.slots.busy import Busy
@@ -7,7 +7,7 @@ from support.worlds.script import ScriptWorld
 
 
 class World(ScriptWorld):
-    """A Spark service's slots. What is asked to start is attached at once."""
+    """A Spark service's slots. A requested run is attached at once."""
 
     def __init__(self) -> None:
         self.slots: dict[str, Slot] = {}

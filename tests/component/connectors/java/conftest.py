@@ -1,4 +1,4 @@
-"""What tests of Java connectors share: the kit's classes, compiled once, and a sink that notes what it is told."""
+"""Fixtures of the tests of Java connectors: the kit's classes, compiled once, and a sink that notes its calls."""
 
 from pathlib import Path
 

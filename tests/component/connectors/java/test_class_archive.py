@@ -26,7 +26,7 @@ os._exit(0)
 
 
 def loaded(environment: dict[str, str], log: Path) -> str:
-    """What the log of a fresh machine says of the converter's class."""
+    """The line about the converter's class in the log of a fresh machine."""
     done = subprocess.run(
         [sys.executable, "-c", STARTED, str(log)], env=environment, check=True, capture_output=True, text=True
     )

@@ -1,8 +1,7 @@
-"""Debezium follows a PostgreSQL in a worker: its snapshot and its stream, while slot, worker and server are killed;
-and its sink writes to one.
+"""Debezium follows a PostgreSQL in a worker: its snapshot and its stream, while slot, worker and server are killed.
 
-What Debezium itself repeats is told apart from what is doubled: a snapshot that did not come to its end is begun again,
-with rows that are there already.
+Its sink writes to one, too. The tests distinguish Debezium's own repetitions from duplicates: a snapshot that did not
+come to its end is begun again, with rows that are there already.
 """
 
 import asyncio

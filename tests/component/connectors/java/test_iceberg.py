@@ -39,8 +39,9 @@ def committed(bootstrap: str, name: str, topic: str) -> int:
 def begin_at_the_start(bootstrap: str, name: str, control: str) -> None:
     """Gives the sink's coordinator an offset in its control topic before it has one by itself.
 
-    Its group begins at the end else, once it has joined: what tasks said before that never comes to the table, though
-    their offsets are committed. With a commit each second that happens where joining takes longer."""
+    Otherwise its group begins at the end, once it has joined: earlier messages of tasks never reach the table, though
+    their offsets are committed. With a commit each second that happens where joining takes longer.
+    """
     commit(bootstrap, f"connect-{name}-coord", control, 0)
 
 

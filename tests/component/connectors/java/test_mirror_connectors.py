@@ -64,7 +64,7 @@ def send(bootstrap: str, topic: str, numbers: range) -> None:
 
 
 def committed(bootstrap: str, group: str, topic: str) -> int:
-    """Where the group stands in the topic's first partition; negative where it does not."""
+    """The group's offset in the topic's first partition; negative if it has none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
         (result,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
@@ -107,7 +107,7 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
             (item.partition(), item.headers()) == (int(item.value()) % 2, [("h", b"\x00\xff")]) for item in outcome
         )
 
-        # The connector itself looks for topics, and asks for other tasks.
+        # The connector itself looks for topics, and requests new task configurations.
         await asyncio.to_thread(create_topic, bootstrap, f"{NAME}-later", 2)
         await asyncio.to_thread(send, bootstrap, f"{NAME}-later", range(100))
         later = f"{NAME}a.{NAME}-later"

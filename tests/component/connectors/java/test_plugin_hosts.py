@@ -1,4 +1,4 @@
-"""Java classes in plugin hosts: what they say of themselves, of configurations and of tasks, and what they keep."""
+"""Java classes in plugin hosts: their descriptions, validations and task configurations, and their state."""
 
 from __future__ import annotations
 

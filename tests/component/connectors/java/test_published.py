@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.component, pytest.mark.timeout(600), needs_java()]
 async def worker(
     bootstrap: str, spark: SparkService, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[WorkerProcess]:
-    """One that has them all."""
+    """A worker that has all plugins."""
     path = {"plugin.path": await plugin_path(POSTGRES, MARIADB, JDBC, MONGO, FILES, MIRROR)}
     worker_process = WorkerProcess(tmp_path_factory.mktemp("published"), bootstrap, "published", spark.address, path)
     async with workers(worker_process):

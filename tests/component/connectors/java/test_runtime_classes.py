@@ -1,5 +1,7 @@
-"""Connect's inner classes that the bridge to Java uses are as they were when it was written: after a new lock of the
-runtime's jars this says loudly what has moved."""
+"""Connect's inner classes that the bridge to Java uses are unchanged since the bridge was written.
+
+After a new lock of the runtime's jars this test names the differences.
+"""
 
 from __future__ import annotations
 

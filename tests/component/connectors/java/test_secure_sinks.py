@@ -1,4 +1,4 @@
-"""Java sinks behind brokers that ask who one is: Kafka's own consumer has the properties as users write them."""
+"""Java sinks behind brokers that require a login: Kafka's own consumer has the properties as users write them."""
 
 from __future__ import annotations
 

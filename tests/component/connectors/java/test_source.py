@@ -1,5 +1,7 @@
-"""Java source tasks against a real broker: what they are called with, what they throw, and
-each record once, whatever kills them."""
+"""Java source tasks against a real broker: the arguments of their calls, their exceptions.
+
+Each record arrives once, whatever kills them.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""A Java source task is called as Apache Kafka Connect calls it: the same scripts, beside what was recorded of its
-worker. What is different is here with its reason, and in docs/java-plugins.md."""
+"""A Java source task is called as Apache Kafka Connect calls it.
+
+The same scripts run, beside the recorded calls of Connect's worker. Differences are listed here with their reasons, and
+in docs/java-plugins.md.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ EACH = 50
 
 
 class Shared:
-    """A sink whose topic has two partitions; what it and others have read of them."""
+    """A sink whose topic has two partitions; the records that it and other members have read of them."""
 
     def __init__(self, scripted: Scripted) -> None:
         self.scripted, self.topic = scripted, f"{scripted.name}-b"

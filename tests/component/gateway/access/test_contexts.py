@@ -1,4 +1,4 @@
-"""Commands in a context: a gateway with TLS on both of its ports that wants a token, asked by `keelman` itself."""
+"""Commands in a context: `keelman` itself calls a gateway with TLS on both of its ports that requires a token."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.component
 
 @dataclass(frozen=True, slots=True)
 class Shell:
-    """Where somebody types commands."""
+    """A folder and environment in which a user types commands."""
 
     folder: Path
     system: System

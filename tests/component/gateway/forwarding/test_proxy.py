@@ -104,7 +104,7 @@ async def test_connects_own_life_goes_through_the_proxy(http: httpx.AsyncClient,
     gone = await http.delete(f"{base}/connectors/p1")
     assert (gone.status_code, gone.content) == (204, b"")
     head = await http.head(base)
-    assert head.status_code == 404  # the worker's own answer: it was asked
+    assert head.status_code == 404  # the worker's own answer: it got the request
 
 
 async def test_the_proxys_own_errors_have_connects_form(gateway: Channel, http: httpx.AsyncClient, demo: str) -> None:

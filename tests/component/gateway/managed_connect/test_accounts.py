@@ -1,4 +1,4 @@
-"""Accounts, quotas and pages: what is one account's no other sees, however gateways race and lists change."""
+"""Accounts, quotas and pages: no account sees another's resources, however gateways race and lists change."""
 
 from __future__ import annotations
 
@@ -196,7 +196,7 @@ def test_pages_stay_as_they_are_while_others_come_and_go(bare: Bare) -> None:
         answer = sdk.list_worker_configurations(namePrefix="page-", maxResults=3, **token)
         seen += [configuration["name"] for configuration in answer["workerConfigurations"]]
         sdk.create_worker_configuration(**configuration(f"page-late-{step}"))
-        if step == 0:  # that behind which the token goes on
+        if step == 0:  # the page's last item, after which the token continues
             sdk.delete_worker_configuration(workerConfigurationArn=arns.pop(seen[-1]))
         if step == 1:
             gone = next(name for name in arns if name not in seen)

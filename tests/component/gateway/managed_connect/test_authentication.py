@@ -1,4 +1,4 @@
-"""Authentication with brokers: none, and IAM as the client properties of a role, with a broker that asks who one is."""
+"""Authentication with brokers: none, and IAM as a role's client properties, with a broker that requires a login."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ JSON = st.recursive(
 
 
 def right(shape: Any, name: str, sample: Any) -> st.SearchStrategy[Any]:
-    """What may be legal for a member. `sample`: what is."""
+    """Possibly legal values of a member. `sample`: a legal one."""
     just, texts = st.just(sample), st.sampled_from(ODD_TEXT)
     if shape.type_name == "structure":
         there = sample if isinstance(sample, dict) else {}
@@ -77,7 +77,7 @@ def right(shape: Any, name: str, sample: Any) -> st.SearchStrategy[Any]:
 
 
 def member(shape: Any, name: str, sample: Any) -> st.SearchStrategy[Any]:
-    """A member, mostly as its shape says."""
+    """A member, mostly of the type in its shape."""
     return st.integers(0, 5).flatmap(lambda chance: JSON if chance == 0 else right(shape, name, sample))
 
 

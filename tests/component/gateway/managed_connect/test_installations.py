@@ -1,5 +1,7 @@
-"""Connectors that copy where the installation is set up for them: brokers that ask for a role's token, and a bucket of
-an S3 server with a jar."""
+"""Connectors that copy in a specially prepared installation.
+
+Brokers require a role's token, and a bucket of an S3 server holds a jar.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,7 @@ async def test_connectors_copy_by_the_tokens_of_their_role(broker: SecureBroker,
 
 @needs_java()
 async def test_a_jar_of_a_bucket_runs(tmp_path: Path) -> None:
-    """The bucket is an S3 server's; the object is another one later, and the plugin stays what it was."""
+    """The bucket is an S3 server's; the object is replaced later, and the plugin stays unchanged."""
     (jar,) = sorted((await packed(tmp_path / "packed")).glob("*/*.jar"))
     (several := tmp_path / "several.zip").touch()
     with zipfile.ZipFile(several, "w") as archive:

@@ -1,4 +1,4 @@
-"""Logs of a connector that cannot be delivered: it runs, and its description says so until they can."""
+"""Logs of a connector that cannot be delivered: it runs, and its description reports that until they can."""
 
 import shutil
 from pathlib import Path

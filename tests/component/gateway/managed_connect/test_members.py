@@ -1,4 +1,4 @@
-"""What the SDK does not check is checked: every member of every operation of its model, one wrong at a time."""
+"""The gateway checks members that the SDK does not: each member of each operation of its model, one wrong at a time."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What users of the API do in several calls, on real workers: going on at a former connector's offsets, taking an
-update back, restarting what has failed."""
+"""Procedures of several API calls, on real workers.
+
+They continue at a former connector's offsets, revert an update, and restart failed tasks.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ async def bare(tmp_path: Path) -> AsyncIterator[Bare]:
 
 
 class Recorded:
-    """A request as somebody who reads along sees it: its signature is for the first gateway."""
+    """A request as an eavesdropper sees it: its signature is for the first gateway."""
 
     def __init__(self, bare: Bare, arn: str, tag: str) -> None:
         wire = Wire.of("TagResource", {"resourceArn": arn, "tags": {tag: ""}})

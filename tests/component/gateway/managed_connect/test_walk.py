@@ -1,4 +1,4 @@
-"""The walk through of docs/managed-connect.md, as it stands there: its commands and its program, on a real system."""
+"""The walk-through of docs/managed-connect.md, verbatim: its commands and its program, on a real system."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def blocks(language: str) -> list[str]:
 
 
 async def said(folder: Path, *command: str, **environment: str) -> str:
-    """What a command printed, which must succeed."""
+    """The output of a command, which must succeed."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *command, cwd=folder, env={**os.environ, **environment}, stdout=pipe, stderr=pipe

@@ -1,4 +1,4 @@
-"""One system for all Ohara tests that need no real brokers: whoever shares it works in a group of its own."""
+"""One system for all Ohara tests that need no real brokers: each test works in a group of its own."""
 
 import itertools
 from collections.abc import AsyncIterator

@@ -1,5 +1,7 @@
-"""Connectors on a real system: a broker, a worker, and files that are copied in and out of Kafka. And `/v0/inspect/rdb`
-there: a PostgreSQL is asked by a worker with the driver of a shared jar."""
+"""Connectors on a real system: a broker, a worker, and files that are copied in and out of Kafka.
+
+And `/v0/inspect/rdb` there: a worker queries a PostgreSQL with the driver of a shared jar.
+"""
 
 import contextlib
 import os
@@ -237,7 +239,7 @@ async def test_classes_are_inspected_and_settings_validated(live: JsClient, syst
 
 
 async def classes_of_files_stay_known(live: JsClient, system: Keelman) -> None:
-    """What a worker cluster told of a class is told of files that have it, by a gateway that was killed too."""
+    """Files show a class's description as a worker cluster reported it, also after the gateway was killed."""
     name = f"{FILE}SourceConnector"
     data = jar_files.jar_bytes([jar_files.class_bytes(name.replace(".", "/"), jar_files.SOURCE)], {})
     sent = await live.client.post("/v0/files", files={"file": ("classes.jar", data)})

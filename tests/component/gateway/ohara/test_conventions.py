@@ -221,7 +221,7 @@ async def test_a_bad_field_is_named(api: JsClient, group: str, what: str) -> Non
     fields, message = BAD_FIELDS[what]
     body = {"group": group, "name": "one", **MINIMAL["workers"], **fields}
     result = await api.refused("POST", "/workers", body)
-    if what != "bad name in a key":  # it is one of a broker cluster that does not exist
+    if what != "bad name in a key":  # a key of a broker cluster that does not exist
         assert (result.status, result.code) == (400, BAD_VALUE), result
     assert message in result.message, result
     assert await api.list("workers", group=group) == []

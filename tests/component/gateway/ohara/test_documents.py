@@ -1,4 +1,4 @@
-"""What is stored and does not run: objects, volumes, pipelines, streams, shabondis."""
+"""Objects that are stored and do not run: objects, volumes, pipelines, streams, shabondis."""
 
 from typing import Any
 

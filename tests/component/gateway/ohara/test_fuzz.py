@@ -1,7 +1,6 @@
-"""Requests by chance, legal and not, made from the OpenAPI document: every answer is a documented one.
+"""Random requests, legal and not, made from the OpenAPI document: every answer is a documented one.
 
-`make test` tries one short round, `make faults` as many as KEELMAN_FUZZ_ROUNDS says, each with a seed and a system of
-its own.
+`make test` tries one short round, `make faults` KEELMAN_FUZZ_ROUNDS rounds, each with a seed and a system of its own.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ def near_what_there_is(document: dict[str, Any]) -> dict[str, Any]:
 
 
 class Tries:
-    """Sends cases and keeps what was wrong with their answers."""
+    """Sends cases and keeps the faults of their answers."""
 
     def __init__(self, http: str, document: dict[str, Any]) -> None:
         self.http = http

@@ -1,4 +1,4 @@
-"""DELETE /_private: off by default, and for whoever has the token when it is on."""
+"""DELETE /_private: off by default, and with the token when it is on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What clients do at the same time: of those that want one thing one gets it, the others are told who has it."""
+"""Concurrent requests of clients: of those for one resource one succeeds, the others are told who has it."""
 
 from __future__ import annotations
 

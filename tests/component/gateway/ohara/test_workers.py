@@ -61,7 +61,7 @@ class World:
         return next(c for c in answer.worker_clusters if c.spec.origin.key == name)
 
     def workers(self, name: str) -> dict[str, workload_pb2.Workload]:
-        """What the agents run of a cluster of ours, by node."""
+        """The workloads that the agents run of a cluster of ours, by node."""
         return {
             node: w
             for node, agent in self.agents.items()

@@ -1,4 +1,4 @@
-"""An external cluster behind SASL_SSL: it is asked, its events and reports flow, and a real worker gets there."""
+"""An external cluster behind SASL_SSL: it is queried, its events and reports flow, and a real worker reaches it."""
 
 import asyncio
 import os
@@ -56,7 +56,7 @@ async def in_state(clients: Clients, name: str, expected: int) -> brokers.Broker
 
 
 async def first(bootstrap: str, topic: str, key: str) -> bytes:
-    """The first fact of this key, read where nobody need log in."""
+    """The first fact of this key, read from the listener without a login."""
     async with asyncio.timeout(90):
         async for fact in consume(bootstrap, [topic]):
             if fact.key == key and fact.value is not None:

@@ -31,7 +31,7 @@ async def system(tmp_path: Path) -> AsyncIterator[Nodes]:
 
 
 class Life:
-    """What the test does with one worker cluster, and what it sees of it."""
+    """The test's actions on one worker cluster, and its view of the cluster."""
 
     def __init__(self, clients: Clients, port: int) -> None:
         self.clients = clients

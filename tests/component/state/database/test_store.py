@@ -1,4 +1,4 @@
-"""What the store promises on SQLite and PostgreSQL alike: migrations, order of revisions, all or nothing, one relay."""
+"""The store's guarantees on SQLite and PostgreSQL: migrations, order of revisions, all or nothing, one relay."""
 
 import asyncio
 import contextlib
@@ -194,7 +194,7 @@ async def test_the_tail_of_one_process_has_another_ones_changes_between_its_own(
 
 
 async def test_two_processes_do_not_both_relay(postgresql) -> None:
-    """Both on one PostgreSQL: the second takes over only when the first one's beat stands still, by its own clock."""
+    """Both on one PostgreSQL: the second takes over only when the first one's beat stops, by the second's own clock."""
     url, now = postgresql(), 0.0
     async with open_store(url) as store, open_store(url) as two:
         first = Relay(store, Hub(), "default", Tail(store), relay_lease(store.database, 0.6, holder="first"))

@@ -1,4 +1,4 @@
-"""The readers that docs/events.md prints, run as they stand there."""
+"""The readers printed in docs/events.md, run verbatim."""
 
 import asyncio
 import contextlib
@@ -55,7 +55,7 @@ async def is_gone(clients: Clients, name: str) -> bool:
 
 @pytest.fixture
 async def own_broker(tmp_path: Path) -> AsyncIterator[str]:
-    """One that has no events yet: those of another system count from 1 too."""
+    """A broker that has no events yet: those of another system count from 1 too."""
     async with running_broker(tmp_path / "broker") as servers:
         yield servers
 

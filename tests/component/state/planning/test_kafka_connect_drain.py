@@ -1,5 +1,8 @@
-"""Workers of Apache Kafka Connect on two nodes: what does not start says why, and a node that is drained is left in
-order, its connector going on elsewhere."""
+"""Workers of Apache Kafka Connect on two nodes.
+
+A worker that does not start reports the reason; workers leave a drained node in order, and its connector continues
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ async def system(tmp_path: Path) -> AsyncIterator[Nodes]:
 
 
 async def runs(clients: Clients, *, elsewhere_than: str = "") -> Workload:
-    """Waits until the one worker runs as its cluster asks; returns it."""
+    """Waits until the one worker runs with its cluster's specification; returns it."""
 
     async def ready() -> Workload | None:
         workers = {n: w for n, w in (await clients.workloads()).items() if n.startswith("worker/")}

@@ -246,7 +246,7 @@ async def test_a_folder_is_as_good_and_gives_nothing_that_is_outside_of_it(tmp_p
 
 
 async def test_one_that_is_cut_off_anywhere_is_fetched_once(tmp_path: Path) -> None:
-    """At each point, one after the other: the service that is started after a kill is the one that is killed next."""
+    """The kills happen at each point in turn: the service that starts after one kill is the target of the next."""
     (bucket := tmp_path / "plugin-store" / "plugins").mkdir(parents=True)
     file, state, points = tmp_path / "die", StateProcess(tmp_path), ["step-begun", *IMPORTS, "step-tried"]
 

@@ -1,4 +1,4 @@
-"""What is told of plugins as their makers publish them."""
+"""The descriptions of plugins as their makers publish them."""
 
 from pathlib import Path
 

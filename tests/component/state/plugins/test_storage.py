@@ -24,7 +24,7 @@ DATA = random.Random(7).randbytes(2 * CHUNK_BYTES + 1000)
 
 @pytest.fixture(params=["sqlite", "postgresql", "folder", "s3"])
 def place(request, tmp_path) -> tuple[str, Any]:
-    """What a storage is made of, by its kind."""
+    """The construction of a storage, by its kind."""
     match request.param:
         case "s3":
             return "s3", request.getfixturevalue("s3")

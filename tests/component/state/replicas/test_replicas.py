@@ -32,7 +32,7 @@ PATIENCE = 60.0
 
 
 class Roamer:
-    """An agent that goes to the next state service when it loses one, and remembers what it was told to run."""
+    """An agent that moves to the next state service when it loses its own, and remembers its assigned workloads."""
 
     def __init__(self, node: str, *replicas: StateProcess) -> None:
         self.node, self.told = node, set()

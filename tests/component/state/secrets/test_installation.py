@@ -1,4 +1,4 @@
-"""Secrets over real gRPC on both databases: kept sealed, shown to nobody, given to the workers that may read them."""
+"""Secrets over real gRPC on both databases: kept sealed, never shown, given only to the workers that may read them."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ async def test_secrets_are_sealed_hidden_and_handed_to_agents(tmp_path: Path) ->
         listed = (await clients.workloads())["worker/demo/0"].spec.worker.properties
         assert {key: listed[key] for key in PROPERTIES} == HIDDEN
 
-        # Get, edit, update: nothing of it changes but what was edited.
+        # Get, edit, update: only the edited part changes.
         seen = await clients.worker_cluster("demo")
         same = await update(clients, "demo", seen.spec)
         assert same.generation == seen.generation

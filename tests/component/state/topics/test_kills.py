@@ -1,5 +1,7 @@
-"""The state service is killed between what an operation asked of brokers and its note that they did it; and what an
-operation made is taken back, what somebody else made never."""
+"""The state service is killed between an operation's request to brokers and the record of its result.
+
+A cancelled operation deletes a topic that it created, and never a topic that someone else created.
+"""
 
 import contextlib
 import dataclasses
@@ -79,7 +81,7 @@ async def test_an_operation_goes_on_after_a_kill(tmp_path, bootstrap: str, name:
 
 
 def operation_on(spec: TopicSpec, begun: datetime, **facts) -> Operation:
-    """An operation whose topic is to be created, which the brokers did not have."""
+    """An operation that creates a topic, which did not exist on the brokers."""
     steps = [Step(item) for item in STEPS[TopicGoal.PRESENT]]
     steps[1] = dataclasses.replace(steps[1], state=StepState.RUNNING, start_time=begun)
     return Operation(

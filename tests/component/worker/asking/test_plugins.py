@@ -25,7 +25,7 @@ MOODY, MOODY_SINK = "com.acme.MoodyConnector", "com.acme.MoodySinkConnector"
 
 
 async def copied(bootstrap: str) -> list[int]:
-    """What a reader of committed records finds, in order."""
+    """The committed records, in order."""
     return [int(message.value()) for message in await asyncio.to_thread(messages, bootstrap, "plugged-numbers")]
 
 
@@ -148,7 +148,7 @@ def _is(worker: WorkerProcess, end: int) -> Callable[[], Awaitable[bool]]:
 
 
 async def fails(worker: WorkerProcess, name: str, text: str, *, task: bool = False) -> None:
-    """Waits until a connector is FAILED, or its task, and says this in the first line of its trace."""
+    """Waits until a connector, or its task, is FAILED with this text in the first line of its trace."""
 
     async def there() -> bool:
         status = (await worker.ask("GET", f"/connectors/{name}/status")).json()
@@ -171,7 +171,7 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
     config = {"connector.class": MOODY, "folder": str(tmp_path), "topic": "few"}
     create_topic(bootstrap, "few")
     sink = {"connector.class": SINK_CLASS, "folder": str(tmp_path), "topics": "few"}
-    # What hangs does so until a request's 90 s are over: the others get less to show that they go on.
+    # A hanging call lasts until a request's 90 s are over: the other tasks get less time to show that they run.
     extra = {"plugin.path": str(plugins), "keelman.plugin.answer.timeout.ms": "600000"}
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "moods", spark.address, extra)
     async with workers(worker):

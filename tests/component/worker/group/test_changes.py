@@ -44,7 +44,7 @@ async def created(worker: WorkerProcess, names: Iterable[str], **large: int) -> 
 
 
 async def stored(bootstrap: str) -> ConfigState:
-    """What the config topic says."""
+    """The state in the config topic."""
     state = ConfigState()
     for row in await read_topic({"bootstrap.servers": bootstrap}, TOPIC, client_id="changes", seconds=60):
         state.apply(row.key.decode(), row.value, row.offset)

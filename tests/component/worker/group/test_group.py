@@ -222,7 +222,7 @@ async def test_a_worker_frozen_past_its_session_writes_nothing_once_it_wakes(
 async def test_a_leader_that_was_frozen_does_nothing_late_for_who_has_gone(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
-    """A follower that finds its leader replaced asks the next one, and clients have made other changes since."""
+    """A follower whose leader is replaced sends its request to the next one; clients have made other changes since."""
     _, address = link
     frozen = WorkerProcess(tmp_path / "frozen", bootstrap, name, address)
     other = WorkerProcess(tmp_path / "other", bootstrap, name, address)

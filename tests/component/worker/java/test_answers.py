@@ -1,4 +1,4 @@
-"""What a worker of ours answers about published Java plugins is what Apache Kafka Connect answers (tests/recorded)."""
+"""A worker of ours answers about published Java plugins as Apache Kafka Connect does (tests/recorded)."""
 
 from __future__ import annotations
 

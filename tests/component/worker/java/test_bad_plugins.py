@@ -1,4 +1,4 @@
-"""What Java plugins do that they should not: their task says which class and what, and nobody else is harmed."""
+"""Illegal behaviour of Java plugins: their task reports the class and the fault, and no other task is harmed."""
 
 import re
 import zipfile
@@ -35,7 +35,7 @@ CONNECTORS = {
 
 
 async def bad_plugin(folder: Path) -> Path:
-    """A plugin path with the kit's classes, one that another needs left out, and a class of a later Java."""
+    """A plugin path with the kit's classes, without a class that another needs, and with a class of a later Java."""
     classes = await compiled(folder / "classes")
     jar = folder / "plugins" / "bad" / "bad.jar"
     jar.parent.mkdir(parents=True)

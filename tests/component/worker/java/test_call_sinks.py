@@ -72,7 +72,7 @@ async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: Spark
     expected = {name: calls[name] for name, value in SCENARIOS.items() if not value.alone}
     async with workers(worker):
         actual_play_all = await play_all(bootstrap, ask, tmp_path / "calls", list(expected))
-        # On a busy host what is slow may bring a commit of nothing new between: it does not twice.
+        # On a busy host slow calls may cause a commit of nothing new between: that does not happen twice.
         if late := [name for name in expected if actual_play_all[name] != expected[name]]:
             actual_play_all |= await play_all(bootstrap, ask, tmp_path / "calls", late, turn="-again")
         assert await worker.end() == 0

@@ -32,7 +32,7 @@ DIFFERENT: dict[bool, dict[str, list[str]]] = {
             *("start own task-thread-NAME-0 step 1 next 2", "commit own sees 2", "poll own 3 sees 2", "gives own 2-4"),
             *("commitRecord own 2-4 there sees 5", "commit own sees 5", "idle own", "commit own sees 5"),
         ],
-        # The first task goes on: for it nothing has changed.
+        # The first task keeps running: nothing has changed for it.
         "one task, two, one": [
             *("start own task-thread-NAME-0 step 0 next 0", "poll own 2 sees 0", "gives own 0-1"),
             *("commitRecord own 0-1 there sees 2", "commit own sees 2", "wait1 own", "commit own sees 2"),
@@ -72,7 +72,7 @@ DIFFERENT: dict[bool, dict[str, list[str]]] = {
 """Where a task here is called otherwise, by whether it is exactly-once; docs/java-plugins.md has the reasons."""
 
 SINKS = {
-    # Its tasks are static members of their group: the one that stays keeps its partitions, unasked.
+    # Its tasks are static members of their group: the remaining task keeps its partitions without a rebalance.
     "another worker joins and leaves": [
         *("0: start task-thread-NAME-0 []", "0: open [0, 1] of [0, 1]", "0: put 0@0-6 1@0-6"),
         *("0: preCommit {0=7, 1=7} | flush {0=7, 1=7}", "0: close [0, 1] of [0, 1]", "0: stop"),
@@ -94,7 +94,7 @@ class Workers:
         self._bootstrap, self._spark, self._folder, self._plugins = bootstrap, spark, folder, plugins
 
     def make(self, name: str, *, exactly_once: bool) -> WorkerProcess:
-        """One of a group for each guarantee."""
+        """A worker of the group for this guarantee."""
         own = {
             "plugin.path": str(self._plugins),
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",

@@ -1,4 +1,4 @@
-"""Java connectors of a worker's group: they ask for other tasks by themselves, and fail by themselves."""
+"""Java connectors of a worker's group: they request new task configurations by themselves, and fail by themselves."""
 
 from __future__ import annotations
 

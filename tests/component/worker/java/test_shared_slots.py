@@ -1,4 +1,4 @@
-"""Tasks of one Java plugin that share a slot and its virtual machine: who is where, and who is harmed by whom."""
+"""Tasks of one Java plugin that share a slot and its virtual machine: their placement, and the effects of faults."""
 
 import re
 import zipfile
@@ -95,7 +95,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
         await goes_on("d")
         assert (await slots())["d"] == before["d"], "another slot is not harmed"
 
-        # One with a virtual machine of its own kind shares none.
+        # A task with a virtual machine of its own kind shares none.
         create_topic(bootstrap, "shared-e")
         machine = {HEAP: str(32 << 20), OPTIONS: "-Dacme.mark=seven"}
         refused = await worker.ask(

@@ -1,4 +1,4 @@
-"""Offsets set through REST are where real tasks go on: of a source and of a sink, with the real Spark service."""
+"""Offsets set through REST are the positions at which a real source and a real sink continue."""
 
 from pathlib import Path
 from typing import Any
@@ -50,5 +50,6 @@ async def test_tasks_go_on_where_they_are_told(bootstrap: str, spark: SparkServi
         await altered("moved-in", {"filename": str(source)}, {"position": len("".join(LINES[:7]))})
         await eventually(lambda: written() == LINES + LINES[7:], seconds=90, what="the last three lines again")
         await altered("moved-out", {"kafka_topic": "moved", "kafka_partition": 0}, {"kafka_offset": "10"})
-        # A file that keeps its offsets beside it goes where its group was moved to: behind what is there already.
+        # A sink that keeps its offsets beside its file follows its group's new offset, and appends to the present
+        # lines.
         await eventually(lambda: written()[13:] == LINES[7:], seconds=90, what="what the sink was moved back to")

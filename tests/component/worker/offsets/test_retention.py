@@ -33,7 +33,7 @@ VERBS = {"paused": "pause", "stopped": "stop"}
 
 
 def sinks(folder: Path) -> dict[str, dict[str, str]]:
-    """By name: a kind and the state it is to be in."""
+    """By name: a kind and the intended state."""
     java = {"connector.class": SINK, **JSON}
     spark = {"connector.class": "SparkSink", "spark.format": "parquet", "spark.write.every.ms": "100"}
     ours = {"connector.class": "FileStreamSink"}

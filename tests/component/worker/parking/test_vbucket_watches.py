@@ -19,7 +19,7 @@ pytestmark = pytest.mark.component
 
 @asynccontextmanager
 async def watching() -> AsyncIterator[VbucketWatches]:
-    """The watches of a worker, whose loops end with the block; what a loop raises comes out of it."""
+    """The watches of a worker, whose loops end with the block; an exception of a loop comes out of it."""
     async with Siblings() as siblings:
         vbucket_watches = VbucketWatches()
         vbucket_watches.begin(siblings)

@@ -1,4 +1,4 @@
-"""A worker whose principal the brokers' access rules keep out of a topic or an id: told at once, by what it is."""
+"""A worker whose principal is denied a topic or an id by the brokers' access rules: it reports the resource at once."""
 
 import re
 from pathlib import Path
@@ -67,7 +67,7 @@ async def test_a_topic_that_it_may_not_use_is_named_and_ends_it(
 ) -> None:
     operation, kind, told = case
     worker, topic = worker_of(broker, name, tmp_path, link[1]), f"{name}-{kind}"
-    if operation is AclOperation.CREATE:  # whoever may make topics of the cluster may make this one
+    if operation is AclOperation.CREATE:  # a principal that may create topics of the cluster may create this one
         keep_out(broker, (TOPIC, topic, operation), (CLUSTER, "kafka-cluster", operation))
     else:
         make_topics(broker, name)

@@ -116,8 +116,10 @@ async def test_the_bodies_of_2016_as_they_were_printed(bootstrap: str, spark: Sp
 async def test_idle_tasks_leave_their_slots_and_come_back(
     bootstrap: str, spark: SparkService, tmp_path: Path, name: str
 ) -> None:
-    """What changes while nobody copies is found: documents, what was taken back, a vbucket that moved, a node that was
-    away."""
+    """Changes while the tasks are parked are noticed.
+
+    Documents, rollbacks, a vbucket that moved, and a node that was away.
+    """
     create_topic(bootstrap, name)
     extra = {"keelman.park.after.ms": "300"}
     worker = WorkerProcess(tmp_path / "worker", bootstrap, f"group-{name}", spark.address, extra)

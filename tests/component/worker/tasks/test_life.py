@@ -85,7 +85,7 @@ async def test_failures_are_tried_again_within_a_budget(
         status = await failed(worker, side, run, "No more automatic restarts: 2 of 2 failed: TASK_FAILED")
         assert "next" not in status["keelman"]["restart"]
 
-        # Only failed connectors and tasks restart, with the whole budget; a missing worker is waited for without end.
+        # Only failed connectors and tasks restart, with the whole budget; a lost slot is waited for without limit.
         before = await another(side, "never")
         for name in ("src", "never"):
             path = f"/connectors/{name}/restart?includeTasks=true&onlyFailed=true"

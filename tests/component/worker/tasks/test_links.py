@@ -1,4 +1,4 @@
-"""What a worker tells its Spark side: limits that change while it copies, and orders that a link may have lost."""
+"""The worker's messages to its Spark side: limits that change while it copies, and orders that a link may lose."""
 
 import base64
 import hashlib
@@ -69,7 +69,7 @@ async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str]
             refused = await worker.ask("PUT", "/connectors/snk/config", {**SINK, key: value})
             assert (refused.status_code, problem.format(key) in refused.json()["message"]) == (400, True)
 
-        # A change of limits is put into force as any other is, and restarts and fences nobody.
+        # A change of limits takes effect as any other change, and restarts and fences no task.
         async def stored() -> list[Row]:
             return list(await read_topic({"bootstrap.servers": bootstrap}, "links-configs", client_id="t", seconds=30))
 
@@ -123,7 +123,7 @@ async def test_own_offset_topics_and_signed_fences(bootstrap: str, link: tuple[L
         shown = (await worker.ask("GET", "/connectors/own/offsets")).json()["offsets"]
         assert sorted(row["offset"]["position"] for row in shown) == [1, 5]
 
-        # What a lost slot has left open is aborted though no new ticket comes: the task is paused meanwhile.
+        # A transaction that a lost slot left open is aborted without a new ticket: the task is paused meanwhile.
         lost = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=run.ticket.transactional_id)
         await lost.start()
         try:

@@ -74,7 +74,7 @@ class Raw:
         return self.send_bytes(wire.method, wire.path, query_text(wire.query), content)
 
     def send_bytes(self, method: str, path: str, query: str, content: bytes) -> Told:
-        """The same for one that need not be JSON; each is a call of its own."""
+        """The same for content that need not be JSON; each is a call of its own."""
         self._tries += 1
         url = f"{self._endpoint}{path}" + (f"?{query}" if query else "")
         headers = {"amz-sdk-invocation-id": f"raw-{id(self):x}-{self._tries:08d}"}
@@ -116,8 +116,10 @@ class Bare:
 def gateway_process(
     folder: Path, name: str, state_address: str, *, roles: str = "", **settings: str
 ) -> tuple[Process, str]:
-    """A gateway that serves the API, not started; and its endpoint. `roles`: what the file of access keys says beside
-    the keys."""
+    """A gateway that serves the API, not started; and its endpoint.
+
+    `roles`: the lines in the file of access keys after the keys.
+    """
     access = folder / f"access-{name}.toml"
     access.write_text(ACCESS_FILE + roles)
     grpc, http = free_ports(2)

@@ -180,8 +180,10 @@ class World:
 
 @asynccontextmanager
 async def managed_connect_world(folder: Path, *settings: str, roles: str = "") -> AsyncIterator[World]:
-    """A system that is ended with the block, with its broker ready. `roles`: what the file of access keys says beside
-    keys and accounts."""
+    """A system that is ended with the block, with its broker ready.
+
+    `roles`: the lines in the file of access keys after keys and accounts.
+    """
     folder.mkdir(exist_ok=True)
     access = folder / "access.toml"
     access.write_text(ACCESS_FILE + roles)

@@ -1,5 +1,7 @@
-"""A whole system for the Ohara API on one machine: state, a gateway, and real agents at addresses of their own, which
-run what they are told to."""
+"""A whole system for the Ohara API on one machine.
+
+State, a gateway, and real agents at addresses of their own, which run their assigned workloads.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ class Machines:
             self.agents.append(subprocess.Popen(command, stdout=log, stderr=log))
 
     async def make_brokers(self, bootstrap: str) -> None:
-        """Makes a broker cluster known that somebody else runs."""
+        """Registers an external broker cluster."""
         async with channel(self.gateway.address) as to:
             spec = brokers.BrokerClusterSpec(external=brokers.ExternalBrokers(bootstrap_servers=bootstrap))
             request = brokers_pb.CreateBrokerClusterRequest(name="bk", spec=spec)

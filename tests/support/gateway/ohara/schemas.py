@@ -30,7 +30,7 @@ class Schemas:
                 self._validate(content["schema"], body, about)
 
     def operation(self, method: str, path: str) -> dict[str, Any] | None:
-        """What the document says of a call; None for nothing."""
+        """The document's entry for a call; None if there is none."""
         for pattern, name in self._patterns:
             if pattern.fullmatch(path) and method.lower() in self._paths[name]:
                 operation: dict[str, Any] = self._paths[name][method.lower()]

@@ -43,7 +43,7 @@ class OharaSystem:
             )
 
     def kill(self, service: str) -> None:
-        """kill -9 of one of up's services, which starts it again."""
+        """Sends kill -9 to one of the services of `keelman up`, which restarts it."""
         os.kill(self.keelman.pid_of(service), signal.SIGKILL)
 
     def end(self) -> None:
