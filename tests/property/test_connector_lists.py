@@ -1,5 +1,7 @@
-"""Whatever is reported, was written a moment ago, or is only known to workers: pages together are the whole list, and
-each asks for no more reports than it shows."""
+"""Pages together are the whole list, and each reads no more reports than it shows.
+
+This holds for connectors that are reported, were written a moment ago, or are known to workers only.
+"""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -33,7 +35,7 @@ def connector(cluster: str, name: str, state: Any) -> pb.Connector:
 
 
 class Reported:
-    """What the state service answers; `shown` counts the connectors in its answers."""
+    """The state service's answers; `shown` counts the connectors in them."""
 
     def __init__(self, reports: ConnectorReports) -> None:
         self.reports, self.shown = reports, 0
@@ -53,7 +55,7 @@ class Reported:
 
 
 class Workers:
-    """The workers of the cluster that nothing is reported of."""
+    """The workers of the cluster without reports."""
 
     def __init__(self, there: dict[str, Any]) -> None:
         self.there = there
@@ -95,7 +97,7 @@ def test_pages_are_the_list(*, reported: Any, asked: Any, recent: Any, size: int
         new_connector = None if value is None else connector(cluster, name, value)
         notes.note(cluster, name, new_connector)
         if cluster == SILENT:
-            continue  # its workers have just said it better
+            continue  # its workers have just reported a newer state
         if new_connector is None:
             present_connectors.pop((cluster, name), None)
         else:

@@ -1,4 +1,4 @@
-"""Whatever is reported, and wherever a watch of connectors ends and goes on: what it knows is what lists show."""
+"""For any reports, and wherever a watch of connectors ends and resumes, its view equals the lists."""
 
 from typing import Any
 from unittest import mock
@@ -27,7 +27,7 @@ step = st.one_of(
 
 
 class World:
-    """The reports, what watches know, and what they should."""
+    """The reports, the views of watches, and the expected views."""
 
     def __init__(self) -> None:
         self.now, self.rounds = 0.0, dict.fromkeys(CLUSTERS, 0)

@@ -1,6 +1,8 @@
-"""Whatever is written, refused or cut off, and however often the brokers fail: a reader of the events ends up with the
-tables, having seen every revision once and in order; and what is left of the topics, once they are compacted, is the
-tables."""
+"""A reader of the events ends up with the tables and has seen each revision once, in order.
+
+This holds for any writes, refusals, cut-off calls and failing brokers. The topics' content after compaction equals the
+tables.
+"""
 
 import asyncio
 import contextlib
@@ -40,7 +42,7 @@ write = st.one_of(
 
 
 class Brokers:
-    """Stores what it is given, or only the beginning of it, or nothing, as the plan of failures says."""
+    """Brokers that store all records, only the first ones, or none, as the list of failures tells."""
 
     def __init__(self, failures: list[int]) -> None:
         self.failures = failures

@@ -1,4 +1,4 @@
-"""Whatever the values: what is stored has references back, and resolves to what the connector said."""
+"""For any values, stored tasks contain the references again, and resolve to the connector's values."""
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

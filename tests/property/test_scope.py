@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: what is planned for the changes alone is what is planned for everything."""
+"""For any sequence of changes, a plan for the changed resources alone equals the plan for all resources."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ step = st.one_of(
 
 
 class Watched(World):
-    """Plans twice each time: everything, and what changed since it last planned."""
+    """Plans twice each time: for all resources, and for those that changed since the last plan."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -117,4 +117,4 @@ def test_a_plan_for_what_changed_is_the_plan_for_everything(histories: list[list
         for words in steps:
             do(new_world, words)
         new_world.settle()
-        new_world.settle()  # and after what it planned itself
+        new_world.settle()  # and after the plan's own changes

@@ -1,5 +1,7 @@
-"""However often a watch is cut off, however slow it is, and whatever is trimmed meanwhile: it ends up with the tables,
-and what it was told of changes, in order and nothing twice, leads there."""
+"""A watch ends up with the tables, however often it is cut off, however slow it is, and whatever is trimmed meanwhile.
+
+The changes that it reports are in order, without repetition, and lead to the tables.
+"""
 
 import asyncio
 import contextlib
@@ -39,7 +41,7 @@ step = st.one_of(
 
 
 class Watcher:
-    """A client that reads as much as it is asked to, and is cut off when it is asked to."""
+    """A client that reads so many answers, or is cut off, as the test tells it."""
 
     def __init__(self, store: Store, hub: Hub, nouns: list[str]) -> None:
         self.store, self.hub, self.nouns = store, hub, nouns
@@ -48,7 +50,7 @@ class Watcher:
         self.answers = None
 
     async def read(self, count: int) -> None:
-        """So many answers, where there are so many now."""
+        """Reads so many answers, if so many are there now."""
         if self.answers is None:
             request = WatchRequest(nouns=self.nouns, from_revision=self.known.begin())
             api = WatchApi(self.store, self.hub, Tail(self.store))
@@ -122,7 +124,7 @@ async def history(path: Path, steps: list[tuple[str, str]], nouns: list[str]) ->
                 case _:
                     with contextlib.suppress(KeelmanError):
                         await work(store, verb, of)
-        await watcher.cut()  # a new stream is told at once how far it has come
+        await watcher.cut()  # a new stream begins with its position
         while watcher.known.revision < store.revision:
             await watcher.read(1)
         await watcher.cut()

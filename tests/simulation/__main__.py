@@ -1,4 +1,6 @@
-"""`make simulation`: many seeds, on all processors; a seed that breaks a rule is printed with how to run it again."""
+"""`make simulation`: many seeds on all processors; a seed that breaks a rule is printed with the command that repeats
+it.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +23,7 @@ REPLAY = "PYTHONHASHSEED=0 PYTHONPATH=tests .venv/bin/python -m simulation --see
 
 
 def main(arguments: list[str]) -> int:
-    """Runs seeds; 1 when one of them broke a rule."""
+    """Runs seeds; returns 1 if any of them broke a rule."""
     parser = argparse.ArgumentParser(prog="python -m simulation", description=__doc__)
     parser.add_argument("--seeds", type=int, default=200, help="so many seeds, from --first on")
     parser.add_argument("--first", type=int, default=1)
@@ -33,7 +35,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     args = parser.parse_args(arguments)
     if os.environ.get("PYTHONHASHSEED") != "0":
-        os.environ["PYTHONHASHSEED"] = "0"  # sets of names have one order
+        os.environ["PYTHONHASHSEED"] = "0"  # gives sets of names the same order in each run
         os.execv(sys.executable, [sys.executable, "-m", "simulation", *arguments])
     seeds = range(args.first, args.first + args.seeds) if args.seed is None else [args.seed]
     with tempfile.TemporaryDirectory(prefix="keelman-simulation-") as folder:
@@ -44,7 +46,7 @@ def main(arguments: list[str]) -> int:
         if args.seed is not None:
             results = iter([simulate(args.seed, template)])
         else:
-            # A process for each seed: what a simulation leaves behind in memory is gone with it.
+            # A process for each seed, so that each simulation's memory is freed.
             pool = multiprocessing.get_context("fork").Pool(args.processes, maxtasksperchild=1)
             results = pool.imap_unordered(partial(_short, template=template), seeds)
         for number, result in enumerate(results, 1):
@@ -60,7 +62,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _find_breakages(template: Template, processes: int, only: str) -> int:
-    """Runs seeds with each rule broken until that is found; 1 when one is not."""
+    """Runs seeds with each rule broken until the violation is found; returns 1 if one is not found."""
     missed = 0
     pool = multiprocessing.get_context("fork").Pool(processes, maxtasksperchild=1)
     for name, breakage in BREAKAGES.items():
@@ -109,4 +111,4 @@ def _print(result: Result, *, trace: bool) -> None:
 if __name__ == "__main__":
     code = main(sys.argv[1:])
     sys.stdout.flush()
-    os._exit(code)  # nothing of the simulated processes is to be cleaned up
+    os._exit(code)  # without cleaning up after the simulated processes

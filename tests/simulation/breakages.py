@@ -1,6 +1,6 @@
-"""Rules of keelman broken on purpose, one at a time, to see that the simulation finds each: `--breakages`.
+"""Deliberate violations of keelman's rules, one at a time, each of which the simulation must find: `--breakages`.
 
-Each says which of its rules must fail. Nothing here is ever undone: a process that breaks a rule runs nothing else.
+Each names the rule that must fail. No change is undone: a process that breaks a rule runs nothing else.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from keelman.state.sessions.sessions import Sessions
 
 @dataclass(frozen=True, slots=True)
 class Breakage:
-    """What is broken, and the rule that finds it."""
+    """A violation, and the rule that finds it."""
 
     rule: str
     what: str
     apply: Callable[[], None]
     seed: int = 1
-    """One that is known to find it; it is tried first."""
+    """A seed that finds it; it is tried first."""
 
 
 def _moves_without_generation() -> None:
@@ -58,7 +58,7 @@ def _gives_ports_twice() -> None:
 
 
 class _Undone(Exception):
-    """Takes back what a transaction did."""
+    """Rolls a transaction back."""
 
 
 def _answers_without_storing() -> None:
@@ -79,7 +79,7 @@ def _answers_without_storing() -> None:
 
 def _plans_without_the_lease() -> None:
     async def broken(self: Lease, tx: Any) -> None:
-        """Believes what it knew."""
+        """Trusts the lease in memory."""
 
     async def confirm(self: Lease) -> None:
         self._confirmed = self.clock()

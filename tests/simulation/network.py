@@ -1,6 +1,6 @@
 """The network of a simulated plane: calls and streams that are late, held up, cut, or sent twice.
 
-A stream keeps its order, as TCP does: what is held up comes later, and where it breaks the rest never comes; either end
+A stream keeps its order, as TCP does: a delayed message comes later, and after a break the rest never comes; either end
 may learn of that long after the other.
 """
 
@@ -19,39 +19,39 @@ RETRY_SECONDS = 0.5
 
 
 class Network:
-    """Which ways are cut, and how long anything takes."""
+    """The delays of messages, and the directions that are cut."""
 
     def __init__(self, loop: FakeTimeLoop, chance: random.Random) -> None:
         self.loop, self.chance = loop, chance
         self.slow = 0.02
-        """Most seconds of a message."""
+        """The longest delay of a message in seconds."""
         self.streams: list[Stream] = []
         self._cut: dict[tuple[str, str], int] = {}
 
     def cut(self, source: str, target: str) -> None:
-        """Nothing goes this way until it is healed as often."""
+        """Cuts this direction until it is healed as often."""
         self._cut[source, target] = self._cut.get((source, target), 0) + 1
 
     def heal(self, source: str, target: str) -> None:
-        """What was held up comes."""
+        """Heals this direction; delayed messages arrive."""
         self._cut[source, target] -= 1
 
     def is_cut(self, source: str, target: str) -> bool:
-        """Whether nothing goes this way."""
+        """Whether this direction is cut."""
         return self._cut.get((source, target), 0) > 0
 
     def delay(self) -> float:
-        """Seconds of one message."""
+        """The delay of one message in seconds."""
         return self.chance.random() * self.slow
 
     async def reach(self, source: str, target: str) -> None:
-        """Takes as long as a message does."""
+        """Waits for the delay of one message."""
         await asyncio.sleep(self.delay())
         while self.is_cut(source, target):  # noqa: ASYNC110 - a way is looked at as TCP does, again and again
             await asyncio.sleep(RETRY_SECONDS)
 
     def forget(self, process: FakeProcess, *, loudly: bool) -> None:
-        """A process has died; `loudly`: its host lives and tells the other ends."""
+        """Tells the peers of a dead process, if its host lives (`loudly`)."""
         for stream in list(self.streams):
             stream.forget(process, loudly=loudly)
 
@@ -66,7 +66,7 @@ class _Way:
         self.is_broken = False
 
     def send(self, message: Any) -> None:
-        """Brings it there after what was sent before."""
+        """Delivers the message after those sent before."""
         network = self._network
         self._due = max(self._due, network.loop.time() + network.delay())
         self._waiting.append(message)
@@ -89,7 +89,7 @@ class _End:
 
 
 class Stream:
-    """A call of a session. To the client it is what `OpenSession()` gives: write, iterate, cancel."""
+    """A call of a session, with the interface of `OpenSession()` for the client: write, iterate, cancel."""
 
     def __init__(self, network: Network, client: str, server: str) -> None:
         self._network = network
@@ -103,11 +103,11 @@ class Stream:
         self._process: FakeProcess | None = None
         self.client_process: FakeProcess | None = None
         self.on_request: Callable[[Any], None] = lambda _: None
-        """Told what the server reads, when it does."""
+        """Called with each request when the server reads it."""
         network.streams.append(self)
 
     def serve(self, process: FakeProcess, handle: Callable[[Any, Any], Awaitable[None]]) -> None:
-        """Has a process handle it: `handle` is given the requests and what writes."""
+        """Starts a handler in a process: `handle` gets the requests and a function that writes."""
         self._process = process
         self._task = process.start(self._handled(handle))
 
@@ -157,14 +157,14 @@ class Stream:
             yield message
 
     def cancel(self) -> None:
-        """The client gives it up; the server learns of that when the way is free."""
+        """The client cancels the call; the server learns of that once the network allows it."""
         if not self._is_cancelled:
             self._is_cancelled = True
             self._up.send(_End(None))
             self._leave()
 
     def break_off(self, *, client: bool, server: bool) -> None:
-        """The connection is lost, and these ends know of it."""
+        """Breaks the connection, and tells these ends."""
         self._up.is_broken = self._down.is_broken = True
         if client:
             self._responses.put_nowait(_End(Unavailable("the connection is lost", reason="UNREACHABLE")))
@@ -172,7 +172,7 @@ class Stream:
             self._task.cancel()
 
     def forget(self, process: FakeProcess, *, loudly: bool) -> None:
-        """One end has died."""
+        """Marks one end as dead."""
         if process is self._process:
             self.break_off(client=loudly, server=False)
         elif process is self.client_process:

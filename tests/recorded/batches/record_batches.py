@@ -1,9 +1,9 @@
-"""Records batches as other people's clients write them, and what Kafka's own classes read of them.
+"""Records batches written by other clients, and the records that Kafka's own classes read from them.
 
 `python -m recorded.batches.record_batches` writes batches.json beside it, a line for each writer, codec and format:
-Java's classes in formats 0 to 2, with the broker's time and with its writer's, in transactions and with their markers;
-librdkafka and sarama (in Go) by way of a broker, whose log files are read. It needs a JDK and Go, and fetches jars and
-modules. Bytes are hex. `batches` has what Java reads, a batch with its records each.
+Java's classes in formats 0 to 2, with the broker's time and with the writer's, in transactions and with their markers;
+librdkafka and sarama (in Go) through a broker, whose log files are read. It needs a JDK and Go, and fetches jars and
+modules. Bytes are hex. `batches` has the records that Java reads, batch by batch.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIME = 1_700_000_000_123
 
 
 def by_librdkafka(bootstrap: str) -> None:
-    """A topic for each codec, one with the broker's time, one with an aborted and a committed transaction."""
+    """Fills a topic per codec, one with the broker's time, and one with an aborted and a committed transaction."""
     for name in (*(f"{writer}-{codec}" for writer in WRITERS for codec in CODECS), "librdkafka-transactions"):
         create_topic(bootstrap, name)
     for codec in CODECS:
@@ -55,7 +55,7 @@ def _produce(producer: Producer, topic: str) -> None:
 
 
 def written(home: Path) -> Iterator[dict[str, str]]:
-    """What the broker's log files hold of the topics of the two. A marker of today begins a file of its own."""
+    """Returns the log files of both clients' topics. A marker of today begins a file of its own."""
     topics: dict[str, bytes] = {}
     for path in sorted(home.rglob("0*.log")):
         topic = path.parent.name.removesuffix("-0")

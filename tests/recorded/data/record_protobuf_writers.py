@@ -1,8 +1,8 @@
 """Records messages as protobuf for Java, Go and Python write them, in Confluent's framing: protobuf_writers.txt.
 
 `python -m recorded.data.record_protobuf_writers`; it needs a JDK and Go, and fetches jars and a module. A line has the
-schema with which the message is to be read, which is not always the one with which it was written. What is to be read
-of it is in test_protobuf_recorded.py: Confluent's converter, which would say it, is not on Maven Central.
+schema for reading the message, which may differ from the schema it was written with. The expected values are in
+test_protobuf_recorded.py, since Confluent's converter, which could compute them, is not on Maven Central.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def fields(label: str = "", first: int = 1) -> str:
 
 @dataclass(frozen=True)
 class Written:
-    """A message that all write: with this schema, and read with `read`, where that is another one."""
+    """A message that each writer writes with this schema; `read` is the schema for reading, if it differs."""
 
     proto: str
     value: dict[str, Any]
@@ -134,7 +134,7 @@ CASES = {
 
 
 def compiled(proto: str) -> bytes:
-    """A set of the file and all that it imports."""
+    """Compiles the file and its imports to a descriptor set."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "m.proto").write_text(proto)
         path = Path(folder, "set")
@@ -144,7 +144,7 @@ def compiled(proto: str) -> bytes:
 
 
 def by_python(files: bytes, case: Written) -> bytes:
-    """As protobuf for Python writes it."""
+    """Writes the message with protobuf for Python."""
     pool = DescriptorPool()
     for item in descriptor_pb2.FileDescriptorSet.FromString(files).file:
         pool.Add(item)
@@ -154,7 +154,7 @@ def by_python(files: bytes, case: Written) -> bytes:
 
 
 def by_program(command: list[str], lines: str, folder: Path) -> list[bytes]:
-    """As a program writes all of them."""
+    """Writes all messages with a program."""
     done = subprocess.run(command, cwd=folder, input=lines, stdout=subprocess.PIPE, text=True, check=True)
     return [bytes.fromhex(line) for line in done.stdout.split("\n")[:-1]]
 

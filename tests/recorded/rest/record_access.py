@@ -1,7 +1,7 @@
-"""Records what Apache Kafka Connect answers to `access_steps`: writes access.json beside this file.
+"""Records Apache Kafka Connect's answers to `access_steps`: writes access.json beside this file.
 
 Run it by hand when the steps change: `python -m recorded.rest.record_access`. It starts a broker and, one after the
-other, real Connect workers. Left out of the record: Date, which moves, and Server.
+other, real Connect workers. The record leaves out the headers Date, which changes, and Server.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ SECONDS = 30.0
 
 
 class ClosedWorker(ConnectProcess):
-    """One that asks for a password."""
+    """A worker that requires a password."""
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """One REST request, with the password of one user."""
+        """Sends one REST request with the password of one user."""
         async with httpx.AsyncClient(timeout=95, trust_env=False, auth=next(iter(USERS.items()))) as client:
             return await client.request(method, f"{self.url}{path}", json=body)
 
 
 async def exchange(port: int, request: bytes) -> dict[str, Any]:
-    """Status, headers and body of the answer to these bytes. The connection is to end by itself."""
+    """Returns status, headers and body of the answer to these bytes. The server must close the connection."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     async with asyncio.timeout(SECONDS):
         writer.write(request)

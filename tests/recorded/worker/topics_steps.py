@@ -1,7 +1,7 @@
 """A cluster's life in requests, for the records that it leaves in the three topics.
 
-Played by `record_topics.py` on Apache Kafka Connect and by a test on our worker. `{folder}` stands for a folder with
-the file `in`, of three lines. After each step its `until` is waited for: connector to states, connector first; or for
+Played by `record_topics.py` on Apache Kafka Connect and by a test on our worker. `{folder}` is replaced by a folder
+with the file `in`, of three lines. After each step its `until` is waited for: connector to states, connector first; or
 the source's offset.
 """
 
@@ -30,13 +30,13 @@ PROPERTIES = {
 }
 SOURCE = {"connector.class": "FileStreamSource", "file": "{folder}/in", "topic": "recorded-lines"}
 SINK = {"connector.class": "FileStreamSink", "file": "{folder}/out", "topics": "recorded-lines"}
-# Whatever JSON writes in more than one way, in the order in which it was given.
+# Values that JSON can write in more than one way, in the order of the request.
 ODD = {"zz": 'ü € \U0001f600 " \\ / <&> \u001f \u007f \t', "a": "", "empty=": " x ", "batch.size": "10"}
 
 
 @dataclass(frozen=True)
 class Step:
-    """One request, and what is waited for after it."""
+    """One request, and the states that are waited for after it."""
 
     method: str
     path: str
@@ -45,7 +45,7 @@ class Step:
     position: int | None = None
     gone: str = ""
     tasks: dict[str, str] = field(default_factory=dict)
-    """Connector to what its first task's configuration has as `batch.size`."""
+    """Connector to `batch.size` in its first task's configuration."""
     topics: dict[str, list[str]] = field(default_factory=dict)
     """Connector to the topics that it is known to use."""
 
@@ -101,7 +101,7 @@ def placed(value: Any, folder: Path) -> Any:
 
 
 async def prepare(bootstrap: str, folder: Path) -> None:
-    """The file that is read and the topic that it goes to."""
+    """Creates the file to read and its topic."""
     (folder / "in").write_text(LINES)
     admin = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
     await admin.start()
@@ -112,7 +112,7 @@ async def prepare(bootstrap: str, folder: Path) -> None:
 
 
 async def play(ask: Ask, folder: Path) -> None:
-    """Every step, each once the one before is done. `ask` gives an httpx response."""
+    """Does every step, each once the step before has settled. `ask` returns an httpx response."""
     for step in STEPS:
         await asyncio.sleep(0)
         answer = await ask(step.method, step.path, placed(step.body, folder))
@@ -121,7 +121,7 @@ async def play(ask: Ask, folder: Path) -> None:
 
 
 async def settled(ask: Ask, step: Step) -> bool:
-    """Whether what the step waits for has come."""
+    """Whether the states that the step waits for are reached."""
     for name, states in step.until.items():
         answer = await ask("GET", f"/connectors/{name}/status", None)
         if answer.status_code != 200:
@@ -144,7 +144,7 @@ async def settled(ask: Ask, step: Step) -> bool:
 
 
 async def written(bootstrap: str, topic: str) -> list[list[Any]]:
-    """All committed records of a topic, partition by partition in their order: partition, key, value."""
+    """All committed records of a topic, partition by partition in order: partition, key, value."""
     reader = AIOKafkaConsumer(bootstrap_servers=bootstrap, isolation_level="read_committed", enable_auto_commit=False)
     await reader.start()
     try:

@@ -1,4 +1,4 @@
-"""A connector from one Python file: what is found in it, what is wrong with it, and the plugin that is made of it."""
+"""A connector from one Python file: the classes found in it, its errors, and the plugin that is built from it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ async def test_a_worker_finds_the_classes_in_the_folder(tmp_path: Path) -> None:
     (tmp_path / "written").mkdir()
     item = written(tmp_path / "written", SOURCE + ANOTHER)
     classes = await item.classes()
-    for _ in range(2):  # over what is there from before
+    for _ in range(2):  # the second time over the files of the first
         item.lay_out(tmp_path / "plugins" / "ticks", classes)
     (plugin,) = scan(str(tmp_path / "plugins")).plugins
     assert dict(plugin.classes) == {"com.acme.OneConnector": "ticks:One", "com.acme.TwoConnector": "ticks:Two"}

@@ -1,4 +1,4 @@
-"""Config providers and references, beside what a real worker was recorded to do with them."""
+"""Config providers and references, compared with the recorded behaviour of a real worker."""
 
 import json
 import os
@@ -18,7 +18,7 @@ SECRET = "pa55-of-the-record"
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files of the record, and its environment."""
+    """Writes the files of the record and sets its environment."""
     secrets = tmp_path / "secrets"
     secrets.mkdir()
     (secrets / "p.properties").write_text(
@@ -46,14 +46,14 @@ def properties(folder: Path) -> dict[str, str]:
 
 
 def recorded() -> list[tuple[str, str, str]]:
-    """Name, reference and what the worker made of it (or the error's message) where `validate` shows a topic."""
+    """Name, reference and the worker's value for it (or the error's message), for each `validate` with a topic."""
     record = json.loads((RECORDED_FOLDER / "worker" / "config_providers.json").read_text())
     results = []
     for request in record["requests"]:
         answer = request["answer"]
         if request["name"].startswith("validate") and "topic" in request["body"] and "class" not in request["name"]:
             if "values" in answer:
-                # Java trims what it shows; the provider does not.
+                # Java trims the value that it shows; the provider does not.
                 results.append((request["name"], request["body"]["topic"], answer["values"]["topic"]["value"]))
             elif "ConfigException" in answer["message"] and "override" not in request["name"]:
                 results.append((request["name"], request["body"]["topic"], answer["message"]))

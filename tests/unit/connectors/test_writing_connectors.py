@@ -1,4 +1,4 @@
-"""docs/writing-connectors.md: its connectors are ones, and do what it says."""
+"""The connectors of docs/writing-connectors.md work as the page describes."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ class Wire(asyncio.Transport):
         self.written: list[bytes] = []
 
     def write(self, data: object) -> None:
-        """Drops the data."""
+        """Records the data and sends nothing."""
         self.written.append(cast("bytes", data))
 
     def abort(self) -> None:

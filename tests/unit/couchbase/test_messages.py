@@ -1,4 +1,4 @@
-"""What a stream sends, as events: the short way for mutations gives what the long way does."""
+"""A stream's messages as events: the fast path for mutations returns the same events as the general path."""
 
 import struct
 
@@ -134,7 +134,7 @@ def dropped(collection: int) -> bytes:
 def test_a_stream_is_left_where_a_collection_is_dropped_that_it_was_asked_for(
     collection: int, seqnos: list[int]
 ) -> None:
-    """What comes behind is counted, and will be asked for again."""
+    """Later messages are counted, and will be requested again."""
     values = [mutation(1, 1, b"\x08doc"), dropped(collection), mutation(1, 3, b"\x81\x01doc")]
     result, others, vbucket = events([b"".join(values)], short=True, asked=frozenset((8, 129)))
     assert [item.seqno for item in result] == seqnos

@@ -17,7 +17,7 @@ CONTEXT: Any = None
 
 
 class Asked:
-    """Stands where the workers' REST is asked, and notes how."""
+    """Replaces the client of the workers' REST API, and records its calls."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []

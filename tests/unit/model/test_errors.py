@@ -1,4 +1,4 @@
-"""Errors and names: what a person reads and what a program gets."""
+"""Errors and names: the message for a person and the fields for a program."""
 
 from __future__ import annotations
 

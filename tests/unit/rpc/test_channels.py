@@ -1,4 +1,4 @@
-"""Who is asked without TLS."""
+"""Which servers are called without TLS."""
 
 from pathlib import Path
 

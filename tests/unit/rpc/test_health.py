@@ -1,4 +1,4 @@
-"""What is asked of a process's health, over a real socket: once, and again and again over one connection."""
+"""Queries of a process's health over a real socket: once, and repeatedly over one connection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a watch's client knows after each answer, and what it takes for a change."""
+"""The state of a watch's client after each answer, and the differences that count as changes."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing

@@ -1,4 +1,4 @@
-"""Settings: which source wins, what is refused, and what the message says."""
+"""Settings: the order of sources, refused values, and the error messages."""
 
 from __future__ import annotations
 

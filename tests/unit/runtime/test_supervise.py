@@ -80,7 +80,7 @@ async def test_a_deadline_speaks_only_for_itself() -> None:
 
 
 async def cancelled_wait() -> None:
-    """Waits for what a library cancels."""
+    """Waits for a future that a library cancels."""
     waited = asyncio.get_running_loop().create_future()
     asyncio.get_running_loop().call_soon(waited.cancel)
     await waited

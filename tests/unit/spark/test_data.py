@@ -1,4 +1,4 @@
-"""A task whose data Spark reads: held until Spark has looked, parts in slots of their own, writes asked for once."""
+"""A task whose data Spark reads: held until Spark has planned the read, a slot per part, each write started once."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONFIG = {"connector.class": "SparkSource", "spark.format": "csv", "spark.path":
 
 @dataclass
 class World:
-    """A dispatcher, and what it has asked for."""
+    """A dispatcher, and the calls that it has made."""
 
     started: list[Slot] = field(default_factory=list)
     rows: list[PartRequest | None] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Which generation of a cluster has been planned, as answers say it; and what a plan asks for."""
+"""The observed generation of a cluster in answers, and the queries that a plan makes."""
 
 import dataclasses
 from pathlib import Path
@@ -108,7 +108,7 @@ async def test_a_spark_service_runs_on_for_a_while_without_a_worker(tmp_path: Pa
         store.listen(executor.changed)
 
         async def obeyed() -> None:
-            """The plan, and what the agent makes of it, until nothing more is planned."""
+            """Plans, and reports as agents would, until a plan changes nothing."""
             while True:
                 await executor.reconcile()
                 states = {Goal.RUNNING: ProcessState.RUNNING, Goal.REMOVED: ProcessState.REMOVED}

@@ -1,4 +1,4 @@
-"""What the benchmarks make of what they measure, and what of their brokers' answers passes by itself."""
+"""How the benchmarks evaluate measurements, and which errors of brokers they retry."""
 
 import json
 from pathlib import Path
@@ -78,7 +78,7 @@ async def test_rounds_of_warming_up_do_not_count() -> None:
 
 
 def test_a_ratio_is_the_median_of_the_pairs() -> None:
-    """A round in which the machine was slow is slow for both."""
+    """A slow machine slows both variants of a round."""
     quick, slow = compared("x", "/s", [20, 2, 30], {"a": [10, 1, 10], "b": [5, 1, 5]}, ">= 1.5")
     assert (quick.peer_variant, quick.ratio, quick.ratios, quick.goal, quick.met) == ("a", 2, "2..3", ">= 1.5", True)
     assert (slow.peer_variant, slow.ratio, slow.goal) == ("b", 4, "")
@@ -103,7 +103,7 @@ def test_each_row_is_kept_with_when_it_was_measured(tmp_path: Path) -> None:
 
 
 def test_a_row_that_failed_is_noted_until_it_is_measured(tmp_path: Path) -> None:
-    """Its figures of an earlier run stay, with their time."""
+    """Its figures of an earlier run remain, with their time."""
     file = tmp_path / "bench.json"
     figures = compared("x", "ms", [1], {"a": [1]}, "")
     save("x", figures, "", file, {"when": "then"})

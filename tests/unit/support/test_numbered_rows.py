@@ -1,4 +1,4 @@
-"""The oracle of changed rows finds what it is to find."""
+"""The oracle of changed rows finds lost, repeated and reordered rows."""
 
 import json
 

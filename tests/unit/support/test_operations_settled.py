@@ -1,4 +1,4 @@
-"""What `make operations` finds different at rest: in what is asked for, in what workers tell, in copy runs."""
+"""Differences that `make operations` finds at rest: in the goals, in the workers' answers, in copy runs."""
 
 from __future__ import annotations
 

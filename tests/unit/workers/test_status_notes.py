@@ -1,4 +1,4 @@
-"""What a status says beyond Kafka Connect's own fields, and how it comes into the gateway's messages."""
+"""Notes in a status beyond Kafka Connect's own fields, and their fields in the gateway's messages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is started on a node whose network nobody secures."""
+"""The workloads that start on a node with an unsecured network."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_one_that_would_answer_anybody_is_refused(tmp_path: Path, spec: WorkerWo
     with pytest.raises(FailedPrecondition, match=message) as refused:
         prepared(tmp_path, HTTPS, worker=spec)
     assert refused.value.reason == "NOT_SECURED"
-    prepared(tmp_path, "mesh", worker=spec)  # somebody else secures it
+    prepared(tmp_path, "mesh", worker=spec)  # the mesh secures it
     here = WorkerWorkload()
     here.CopyFrom(spec)
     here.host = "127.0.0.1"

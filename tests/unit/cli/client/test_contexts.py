@@ -1,4 +1,4 @@
-"""Contexts: where they are kept, what is shown of them, and which one a command asks."""
+"""Contexts: where they are stored, how they are shown, and which gateway a command calls."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_which_gateway_is_asked(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
         place_of(None, "d", None)
     monkeypatch.delenv("KEELMAN_GATEWAY")
     monkeypatch.delenv("KEELMAN_CONTEXT")
-    assert place_of(None, None, tmp_path).source == "default"  # --home says: that machine's
+    assert place_of(None, None, tmp_path).source == "default"  # with --home: that machine's gateway
     assert context("use", "none") == 0
     assert place_of(None, None, None).source == "default"
 

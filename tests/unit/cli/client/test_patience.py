@@ -1,4 +1,4 @@
-"""When `--wait` ends before its time: what it waits for does not come up until somebody changes something."""
+"""`--wait` ends early if the awaited state cannot be reached until a user changes something."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def waited(gateway: Answers, verb: str, kind: Kind, name: str) -> Any:
 
 
 async def test_a_start_that_cannot_succeed_ends_the_wait_with_exit_code_1() -> None:
-    # One that crashed is tried again, and may come up.
+    # A worker that crashed is started again, and may come up.
     gateway = Answers(
         cluster("STARTING", ""), cluster(message="worker/demo/0: was ended by SIGKILL"), cluster(stuck=True)
     )

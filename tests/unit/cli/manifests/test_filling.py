@@ -1,4 +1,4 @@
-"""What a manifest says becomes a message, and each mistake names its field, its value and what is legal."""
+"""A manifest becomes a message, and each mistake is reported with its field, its value and the legal values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Previews: each step of single records as people see it, and what is registered nowhere."""
+"""Previews: each step of single records in readable form, and no schema is registered."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_schemas_in_one_line() -> None:
 
 
 class Known:
-    """A registry with one schema under one subject; `fits` is what it says of others."""
+    """A registry with one schema under one subject; `fits` is its verdict on others."""
 
     def __init__(self, *, fits: bool | None) -> None:
         self._fits = fits

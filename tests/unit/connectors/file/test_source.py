@@ -1,4 +1,4 @@
-"""The file source without Kafka: lines, what a read takes, and offsets of others."""
+"""The file source without Kafka: lines, the extent of a read, and offsets that Connect or users wrote."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_last_line_that_only_grows_is_read_once(follower: Follower, monkeypatc
     for _ in range(100):
         append(follower.path, b"y" * 50)
         assert follower.all() == [b"first"]
-    assert read < 15_000  # the 5000 bytes some few times, not 50 times
+    assert read < 15_000  # the 5000 bytes a few times, not 50 times
     append(follower.path, b"\r\nlast\n")
     assert follower.all() == [b"first", b"y" * 5000, b"last"]
 
@@ -156,7 +156,7 @@ def test_offsets_of_connect_and_of_people_count_as_they_are(follower: Follower) 
     follower.restart()
     assert follower.all() == [b"two", b"three"]
     assert follower.offset["mark"]
-    follower.offset = {**follower.offset, "position": 8}  # as somebody edits what the REST API shows
+    follower.offset = {**follower.offset, "position": 8}  # as a user edits the offset that the REST API shows
     follower.restart()
     assert follower.all()[2:] == [b"three"]
     follower.reader.close()

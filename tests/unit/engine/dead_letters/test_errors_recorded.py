@@ -1,6 +1,8 @@
-"""Our sinks make of bad records what Kafka Connect's made of them (tests/recorded/worker/errors.json): the same ones
-come through, the same become dead letters with the same headers, and a task that fails begins its trace as
-Connect's."""
+"""Our sinks treat bad records as Kafka Connect's did (tests/recorded/worker/errors.json).
+
+The same records pass, the same become dead letters with the same headers, and a failed task's trace begins as
+Connect's.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ WORKER = {"bootstrap.servers": "none:1", "key.converter": STRING, "value.convert
 
 
 class Unasking:
-    """What a writer of files asks for."""
+    """The capabilities of a writer of files."""
 
     wants_keys = wants_payloads = wants_origin = False
 

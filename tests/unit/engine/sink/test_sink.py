@@ -46,7 +46,7 @@ def test_where_records_came_from() -> None:
 
 def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> None:
     positions = Positions()
-    assert positions.topics == []  # without records a topic is not in use, whoever is assigned it
+    assert positions.topics == []  # without records a topic is not in use, whichever partitions are assigned
     t0, t1, u0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
     for partition, start in ((t0, 3), (t1, None), (u0, None)):
         positions.begin(partition, None, start)
@@ -81,7 +81,7 @@ def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> N
             message("t", 1, 9),
             message("t", 1, 10),
             message("t", 1, 11, epoch=4),
-        ],  # up to what the new leader has written
+        ],  # up to the new leader's last record
     ],
 )
 def test_a_consumer_that_goes_back_is_noticed(read: list[Message]) -> None:

@@ -34,7 +34,7 @@ else:
 
 
 def ended(folder: Path, way: str) -> tuple[str, str]:
-    """What is left about a slot that ends in this way, and what a second look finds."""
+    """Ends a slot in this way; returns the notes of its end as read by a first and a second call."""
     command = [sys.executable, "-c", SLOT, way]
     environment = {**os.environ, FOLDER: str(folder)}
     run = subprocess.run(command, env=environment, capture_output=True, check=False)

@@ -1,4 +1,4 @@
-"""What a slot tells of a copy run is without the secrets that its ticket has brought."""
+"""A slot's reports on a copy run do not contain the secrets of its ticket."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,7 +18,7 @@ SECRET = "pa55-of-a-slot"
 
 
 class Call:
-    """A home that gives one order and hears what is said."""
+    """A home that gives one order and records the reports."""
 
     def __init__(self, order: RunOrder) -> None:
         self._order = order

@@ -1,4 +1,4 @@
-"""SIGUSR1 asks processes that Spark and workers start for their stacks, too; it does not end them."""
+"""Processes that Spark and workers start write their stacks on SIGUSR1 too, and keep running."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SLOT = (
 
 
 def stacks_of(process: subprocess.Popen[bytes], stands: bytes) -> None:
-    """Asks, and reads until the outermost frame."""
+    """Sends the signal, and reads until the outermost frame."""
     assert process.stderr is not None
     process.send_signal(signal.SIGUSR1)
     for line in process.stderr:

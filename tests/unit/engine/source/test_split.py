@@ -1,4 +1,4 @@
-"""Parts of a backlog: what is asked for, how partitions are dealt out, the plan's records, the tickets of parts."""
+"""Parts of a backlog: the option, the distribution of partitions, the plan's records, the tickets of parts."""
 
 import pytest
 

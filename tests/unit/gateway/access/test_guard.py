@@ -1,4 +1,4 @@
-"""What the guard lets through, of callers of single worker clusters above all."""
+"""The calls that the guard admits, above all from callers of single worker clusters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CONNECT, COPY, NODE = "/keelman.api.connect.v1", "/keelman.api.copy.v1", "/keelm
 
 
 class Known:
-    """A lookup of what a test says there is: definitions and operations, each with its worker cluster."""
+    """A lookup with definitions and operations of the test, each with its worker cluster."""
 
     def __init__(self, **clusters: str) -> None:
         self._clusters = clusters

@@ -1,4 +1,4 @@
-"""Signatures as the SDK makes them: what is let in, and what is not."""
+"""Signatures as the SDK makes them are admitted; altered ones are refused."""
 
 from collections.abc import Callable
 from urllib.parse import urlsplit

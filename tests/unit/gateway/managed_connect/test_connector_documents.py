@@ -1,4 +1,4 @@
-"""Connectors as they are answered."""
+"""Connectors in answers."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -44,7 +44,7 @@ ROLES, TLS = {ROLE: {"sasl.mechanism": "PLAIN"}}, {"ssl.truststore.type": "PEM"}
 
 
 def secured(authentication: str, encryption: str, role: str = ROLE) -> dict[str, Any]:
-    """What a create says of how its workers speak to Kafka."""
+    """A create request's fields for how its workers connect to Kafka."""
     return {
         "kafkaClusterClientAuthentication": {"authenticationType": authentication},
         "kafkaClusterEncryptionInTransit": {"encryptionType": encryption},

@@ -1,4 +1,4 @@
-"""Values alone, joined from tables, are what a builder makes of them record by record: aiokafka's in plain Python."""
+"""Batches of values alone, joined from tables, equal those of a record-by-record builder: aiokafka's in Python."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keelman.kafka.batches.record_batch import HEADER_BYTES, encode, pack
 from unit.kafka.batches.test_record_batch import NOW, made_elsewhere
 
 ANY = 1 << 30
-# Lengths at which a varint grows by a byte, and one that is in no table.
+# Lengths at which a varint grows by a byte, and a length that is in no table.
 TEXTS = st.binary(max_size=70) | st.sampled_from([b"v" * n for n in (62, 63, 64, 65, 5000, 8185, 8191, 8192, 8193)])
 
 

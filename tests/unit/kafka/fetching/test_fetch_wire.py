@@ -1,4 +1,4 @@
-"""Fetch 11 and its answer, beside the library's."""
+"""Fetch 11 and its answer, compared with the library's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_request_is_as_the_library_writes_it() -> None:
     _, request = asked(4, 18)
     topics = [("märkte", [(1, 0, 1 << 40, -1, 700)])]
     assert isinstance(request, Fetch11)
-    # Of what is known already only changes are asked for: all are new to the session but those it has.
+    # A request of a session names changed partitions only; here none has changed.
     assert request.positions == {}
     full = Fetch11(SETTINGS, isolation=1, wait_ms=250, session=(99, 1), positions=WANTED, forgotten=request.forgotten)
     topics = [("orders", [(0, 4, 17, -1, 700), (2, -1, 0, -1, 700)]), *topics]

@@ -1,5 +1,4 @@
-"""Each key of docs/client-properties.md has its effect on each client that has it, or a warning that names it, or is
-refused."""
+"""Each key of docs/client-properties.md affects each client that has it, or a warning names it, or it is refused."""
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ CLIENTS: dict[str, tuple[ClientKind, ...]] = {
     "admin clients": ("admin",),
 }
 NOT_OF_JAVAS = {"auto.offset.reset", "max.poll.records"}
-"""Where to begin is decided before Java's consumer is given its partitions; how much it reads, by who reads."""
+"""The beginning is chosen before Java's consumer gets its partitions; the amount read, by its reader."""
 
 
 def documented() -> dict[tuple[str, ClientKind], str]:
@@ -69,7 +68,7 @@ def producer(config: Mapping[str, str]) -> dict[str, Any]:
     value = merged(WORKER, config, "producer")
     result = dataclasses.asdict(producer_options(value, client_id="c", transactional_id="id"))
     arguments = {key: value for key, value in client_arguments(value).items() if key != "retry_backoff_ms"}
-    return {**result.pop("settings"), **result, **arguments, "client": None}  # of ours nothing waits by that one
+    return {**result.pop("settings"), **result, **arguments, "client": None}  # no client of ours waits by this key
 
 
 def consumer(config: Mapping[str, str]) -> dict[str, Any]:
@@ -129,7 +128,7 @@ def test_a_key_has_its_effect_or_a_warning_names_it(effect: Effect) -> None:
 
 
 def fetched(config: Mapping[str, str]) -> dict[str, Any]:
-    """What a mirror reads its source with."""
+    """The settings with which a mirror reads its source."""
     whole = {"source.cluster.bootstrap.servers": "h:1", **config}
     reader_properties_given = reader_properties(whole)
     arguments = {
@@ -188,7 +187,7 @@ def of_tls(followed: FollowedContext | None) -> Any:
 
 
 def connected(fields: Mapping[str, str]) -> dict[str, Any]:
-    """What both libraries know of who they are to the brokers and whom they trust, aiokafka's under `aiokafka.`."""
+    """Both libraries' settings of identity and trust, aiokafka's under `aiokafka.`."""
     arguments = client_arguments({**WORKER, **fields})
     arguments["ssl_context"] = of_tls(arguments.get("ssl_context"))
     settings = librdkafka_settings(fields, "admin")

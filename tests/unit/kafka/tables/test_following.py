@@ -1,4 +1,4 @@
-"""Tables that are followed together: each takes what is of its topic; one that is refused keeps no other waiting."""
+"""Tables that are followed together: each takes its topic's records; a refused topic does not delay the others."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ REFUSED = "topic b may not be read: TOPIC_AUTHORIZATION_FAILED"
 
 
 class Fetcher:
-    """Brings one batch of no records of each topic, then waits; raises FetchFailure at once with a topic that is
-    refused."""
+    """Returns one empty batch per topic, then waits; raises FetchFailure at once for a refused topic."""
 
     def __init__(self, topics: Sequence[str], refused: Sequence[str], problem: str) -> None:
         self._topics, self.problem = list(topics), problem
@@ -43,11 +42,11 @@ class Fetcher:
         return 1e12
 
     async def close(self) -> None:
-        """It has no connections."""
+        """Has no connections to close."""
 
 
 class Together(TopicTables):
-    """With fetchers of the test."""
+    """Tables that use the test's fetchers."""
 
     def __init__(self, tables: Sequence[TopicTable], refused: Sequence[str] = (), problem: str = "") -> None:
         super().__init__(tables, {}, client_id="c", read_committed=True)

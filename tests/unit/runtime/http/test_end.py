@@ -1,4 +1,4 @@
-"""The end of an HTTP server: whoever has come is answered, whoever comes later is refused."""
+"""The end of an HTTP server: connected clients are answered, later clients are refused."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_who_has_just_come_is_answered_though_the_server_ends(monkeypatch:
 
 
 async def test_who_stands_in_the_door_when_it_closes_is_let_in() -> None:
-    """The system has told them that they are connected."""
+    """The clients' connections are established by the system."""
     server = Ending()
     async with Siblings() as siblings:
         served = siblings.start(server.serve())
@@ -63,7 +63,7 @@ async def test_who_stands_in_the_door_when_it_closes_is_let_in() -> None:
         waiting = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(20)]
         for item in waiting:
             item.sendall(REQUEST)
-        server.ends.set()  # and the server has seen none of them yet
+        server.ends.set()  # and the server has accepted none of them yet
         await served
         for item in waiting:
             with item:

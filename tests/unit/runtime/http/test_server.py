@@ -1,4 +1,4 @@
-"""Hostile and broken clients on raw sockets: each gets a 4xx or is closed, others are answered meanwhile."""
+"""Hostile and broken clients on raw sockets: each gets a 4xx or is closed; other clients are answered meanwhile."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LIMIT = 100_000
 
 @pytest.fixture
 async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
-    """Port and app of a server with small bounds; it answers with the number of bytes that it was given."""
+    """Port and app of a server with small bounds; it answers with the number of bytes that it received."""
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 1.0)
     monkeypatch.setattr(http_protocol, "READ_SECONDS", 1.0)
     monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 16)
@@ -40,7 +40,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
 
     async def late(request: Request) -> Response:
         for _ in range(100):
-            await asyncio.sleep(0)  # what else has come is seen
+            await asyncio.sleep(0)  # time to see further bytes
         return await count(request)
 
     async def large(request: Request) -> Response:
@@ -59,7 +59,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
 
 
 async def exchange(port: int, *pieces: bytes) -> bytes:
-    """All that comes back until the server closes."""
+    """Sends the request and returns all bytes until the server closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         async with asyncio.timeout(60):
@@ -75,7 +75,7 @@ async def exchange(port: int, *pieces: bytes) -> bytes:
 
 
 async def answered(port: int) -> bool:
-    """Whether somebody else gets an answer."""
+    """Whether another client gets an answer."""
     said = await exchange(port, b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
     return said.startswith(b"HTTP/1.1 200") and said.endswith(b"\r\n\r\n3")
 
@@ -119,7 +119,7 @@ async def test_what_is_malformed_is_refused(server: Any, name: str, request_byte
 
 
 def head(line: bytes, size: int) -> bytes:
-    """A request with this first line, and a head of this size."""
+    """A request with this first line and a head of this size."""
     begun = line + b"\r\nHost: x\r\nConnection: close\r\nX: "
     return begun + b"a" * (size - len(begun) - 4) + b"\r\n\r\n"
 
@@ -166,7 +166,7 @@ async def test_a_second_request_is_judged_as_the_first(server: Any) -> None:
 
 @pytest.mark.parametrize("answers", [1, 2])
 async def test_empty_lines_before_a_request_are_passed_over(server: Any, answers: int) -> None:
-    """Some clients send one behind a body."""
+    """Some clients send an empty line after a body."""
     port, _ = server
     first = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" if answers == 2 else b"\r\n\n"
     said = await exchange(port, first + b"\r\n" * 5000 + POST + b"Content-Length: 2\r\n\r\nab")
@@ -208,7 +208,7 @@ async def test_a_refusal_tells_why(server: Any) -> None:
     ],
 )
 async def test_what_never_ends_is_ended(server: Any, begun: bytes, status: bytes) -> None:
-    """One byte at a time does not help either: the time counts from the begin."""
+    """Sending byte by byte does not help either: the time counts from the beginning."""
     port, _ = server
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(begun)
@@ -247,7 +247,7 @@ async def test_what_never_ends_is_ended(server: Any, begun: bytes, status: bytes
     ],
 )
 async def test_who_has_said_all_is_answered(server: Any, request_bytes: bytes, answers: int) -> None:
-    """A client that closes its side behind its request still gets the answer, and then the end."""
+    """A client that closes its side after its request still gets the answer, and then the end."""
     port, _ = server
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     writer.write(request_bytes)
@@ -258,7 +258,7 @@ async def test_who_has_said_all_is_answered(server: Any, request_bytes: bytes, a
 
 
 async def test_what_is_too_large_is_not_asked_for(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who asks before sending its body is refused at once."""
+    """A client that sends `Expect: 100-continue` before its body is refused at once."""
     monkeypatch.setattr(http_bodies, "DRAIN_SECONDS", 600.0)
     port, _ = server
     said = await exchange(port, POST + b"Expect: 100-continue\r\nContent-Length: 5000000\r\n\r\n")
@@ -266,7 +266,7 @@ async def test_what_is_too_large_is_not_asked_for(server: Any, monkeypatch: pyte
 
 
 async def test_idle_connections_give_way(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that have waited longest first, long before their time is over."""
+    """The longest-waiting clients are closed first, long before their time is over."""
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 600.0)
     port, _ = server
     opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
@@ -324,7 +324,7 @@ async def test_who_does_not_read_is_left(server: Any) -> None:
 
 
 def _connected(port: int) -> int:
-    """How many clients the server still has."""
+    """The number of clients that the server still has."""
     mine = psutil.Process().net_connections("tcp")
     return sum(c.laddr.port == port and c.status == "ESTABLISHED" for c in mine)
 

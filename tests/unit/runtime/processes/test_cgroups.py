@@ -1,4 +1,4 @@
-"""Control groups: where they may be made, how, and what the kernel says of them."""
+"""Control groups: where and how they are created, and how the kernel's figures are read."""
 
 from __future__ import annotations
 
@@ -124,12 +124,12 @@ def test_a_group_that_an_earlier_process_left_is_made_anew() -> None:
 def test_a_process_that_cannot_be_moved_is_told() -> None:
     tree = service_tree()
     groups = Groups(tree, Parent(UNIT, own=True), "m")
-    tree._enter = lambda group, pid: None  # type: ignore[method-assign]  # as one that forks faster than it is moved
+    tree._enter = lambda group, pid: None  # type: ignore[method-assign] # as if it forks faster than it is moved
     with pytest.raises(OSError, match="processes stay in"):
         groups.begin()
 
 
-# The contract of the files, which the fake has to keep as the kernel does.
+# The contract of the files, which the fake must keep as the kernel does.
 
 
 @contextlib.contextmanager
@@ -182,7 +182,7 @@ async def test_the_contract_of_the_files(tree_and_group: tuple[Tree, str]) -> No
         (FileExistsError, lambda: tree.make(group)),
         (FileNotFoundError, lambda: tree.make(f"{group}/no/below")),
         (FileNotFoundError, lambda: tree.remove(f"{group}/no")),
-        (FileNotFoundError, lambda: tree.read(f"{group}/memory.max")),  # its parent gives no controllers on
+        (FileNotFoundError, lambda: tree.read(f"{group}/memory.max")),  # its parent delegates no controllers
         (FileNotFoundError, lambda: tree.write(f"{group}/memory.max", "1")),
         (FileNotFoundError, lambda: tree.write(f"{group}/cgroup.subtree_control", "+memory")),
         (ProcessLookupError, lambda: tree.write(f"{group}/cgroup.procs", str(2**22 + 1))),

@@ -1,4 +1,4 @@
-"""Keepers: what a process has started ends with it, wherever it has gone, and nothing else does."""
+"""Keepers: all processes that a process has started end with it, wherever they have gone, and no others do."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from support.eventually import eventually
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reapers are Linux's")
 
-# Daemons as the book has them, with a session of their own and a parent that has ended; one has a child, too.
+# Classic daemons, with a session of their own and a parent that has ended; one has a child, too.
 LEAVES = """
 import os, subprocess, sys, time
 shell = "setsid sleep 600 > /dev/null & echo $! > one; setsid sh -c 'sleep 600 & echo $! > two; wait' > /dev/null &"
@@ -29,7 +29,7 @@ WAITS = "print('up', flush=True); time.sleep(600)"
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Path]:
-    """The folder where processes that are left note themselves; a test that fails leaves none."""
+    """The folder where left processes write their ids; processes left by a failed test are killed."""
     yield tmp_path
     for pid in noted(tmp_path):
         if start_of(pid) is not None:
@@ -45,7 +45,7 @@ def command(code: str) -> list[str]:
 
 
 def started(folder: Path, code: str) -> subprocess.Popen[str]:
-    """Runs it until it says that it is up."""
+    """Starts the code and waits until it prints "up"."""
     process = subprocess.Popen(command(code), cwd=folder, stdout=subprocess.PIPE, text=True, process_group=0)
     assert process.stdout is not None
     assert process.stdout.readline() == "up\n"

@@ -1,4 +1,4 @@
-"""A command that runs once the process that wanted it has ended without taking that back."""
+"""A command that runs after its process has ended without revoking it."""
 
 import os
 import signal
@@ -10,7 +10,7 @@ import pytest
 
 from support.eventually import eventually
 
-# Starts the command, says what it is given, and does what its first argument says.
+# Arms the command, passes the lines to it, and waits or ends as its first argument tells.
 LIVES = """
 import os, sys, time
 from keelman.runtime.processes.last_words import LastWords

@@ -1,4 +1,4 @@
-"""Names of hosts for one process alone: what its file says, and that nobody else sees it."""
+"""Host names for one process alone: the content of its file, and no other process sees it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def open_file() -> Iterator[Path]:
-    """The same where everybody can read it."""
+    """The same file, readable by every user."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         path = Path(folder) / "routes.json"

@@ -1,4 +1,4 @@
-"""A standstill is announced around what stands still, whatever becomes of it."""
+"""A standstill is announced around its work, and ends even if the work fails."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Announcer:
 def test_it_is_announced_and_ends_even_where_its_work_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_announcer", None)
     with standstill(60):
-        pass  # nobody has promised anything
+        pass  # no announcer is set
     announcer = Announcer()
     announce_by(announcer)
 

@@ -1,4 +1,4 @@
-"""Which handshakes were refused, of whom and why, by grpc's own lines and the connections that there were."""
+"""Which handshakes were refused, of which client and why, from grpc's own log lines and the open connections."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def logged(handshakes: Handshakes) -> list[Mapping[str, Any]]:
 
 
 def refused(handshakes: Handshakes, clock: Clock, peer: Peer, line: str) -> list[Mapping[str, Any]]:
-    """What is logged of one who comes, and whose handshake fails."""
+    """Returns the log entries about a client that connects and whose handshake fails."""
     clock.there.add(peer)
     clock.passes(1.0)
     handshakes.begin()

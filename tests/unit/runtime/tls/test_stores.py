@@ -76,7 +76,7 @@ def pem(folder: Path, *, password: str = "") -> dict[str, str]:
 
 
 async def _exchange(server: Mapping[str, str], client: Mapping[str, str]) -> bytes:
-    """What the server says over TLS."""
+    """Returns the server's bytes over TLS."""
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(await reader.readline())

@@ -1,4 +1,4 @@
-"""Masters, where slots call home to, and packs: what is legal and what a user is told."""
+"""Masters, the addresses that slots call home to, and packs: the legal values and the messages to users."""
 
 import json
 import socket

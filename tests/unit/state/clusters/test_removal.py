@@ -1,4 +1,4 @@
-"""Which brokers may be taken away, and what is said of those that may not."""
+"""Which brokers may be removed, and the message about those that may not."""
 
 import dataclasses
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Where a cluster stands, from what its agents said of its processes."""
+"""The status of a cluster, derived from its agents' reports on its processes."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Steps of operations on dedicated connectors, with a database of their own and workers that answer as a test says."""
+"""Steps of operations on dedicated connectors, with a database of their own and workers that the test scripts."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ SPEC = DedicatedConnectorSpec("orders", CONFIG, bootstrap_servers="b:2", capacit
 
 
 class Workers:
-    """The REST of the workers of one connector; they answer while `run`."""
+    """The REST API of one connector's workers; they answer while `run`."""
 
     def __init__(self, has: Connector | None) -> None:
         self.run, self.has = False, has
@@ -82,7 +82,7 @@ def updated(
 
 
 def running(tx: Transaction) -> None:
-    """Its only worker runs now."""
+    """Marks its only worker as running."""
     tx.put(Node("n1", "u1", tx.now, tx.now, NodeState.ONLINE, "n1:7000"))
     spec = WorkerSpec("one", "n1", 1, {}, "", kafka_connect=True)
     tx.put(Workload("worker/one/0", "n1", 1, Goal.RUNNING, spec, status=WorkloadStatus(ProcessState.RUNNING, 1)))
@@ -101,7 +101,7 @@ def steps_of(store: Store, workers: Workers) -> Any:
 async def test_an_update_of_workers_that_do_not_run_asks_them_once_they_do(
     tmp_path: Path, state: OperationState, has: Connector | None
 ) -> None:
-    """They are stopped where the connector's creation failed; or do not come up with what they were given."""
+    """The workers are stopped because the connector's creation failed, or do not come up with their configuration."""
     workers = Workers(has)
     async with open_store(str(tmp_path / "state.db")) as store:
         async with store.write() as tx:
@@ -126,7 +126,7 @@ async def test_an_update_of_workers_that_do_not_run_asks_them_once_they_do(
 
 
 async def test_what_had_failed_before_its_workers_were_stopped_is_no_failure_of_the_update(tmp_path: Path) -> None:
-    """The workers show it until they have started it."""
+    """The workers show the old failure until they have started the connector."""
     workers = Workers(Connector(name="orders", uid="was", config=CONFIG, state=CONNECTOR_STATE_FAILED))
     workers.run = True
     async with open_store(str(tmp_path / "state.db")) as store:

@@ -1,4 +1,4 @@
-"""What is made of the reports of a dedicated connector's workers."""
+"""The state that is derived from the reports of a dedicated connector's workers."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -37,14 +37,14 @@ WORKER = Workload(
 
 
 class Told:
-    """Reports of the worker and what they are made of, with a clock that both times have."""
+    """A worker's reports and the state derived from them, with one clock for both."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self.reports = Reports(Mock(), connectors=ConnectorReports(lambda: self.seconds))
 
     def tell(self, *, uid: str = "now", joined: bool = True, worker: str = "h:1") -> None:
-        """All that a leader reports: its place, and its one connector, which has failed."""
+        """Adds a leader's report: its membership, and its one connector, which has failed."""
         connector = Connector(worker_cluster="one", name="c", state=CONNECTOR_STATE_FAILED, uid=uid)
         place = pb.WorkerReport(worker_cluster="one", worker_id=worker, membership=WorkerMembership(joined=joined))
         self._fold(CONNECTOR_REPORTS, "one/c", connector=pb.ConnectorReport(connector=connector, round="1"))
@@ -62,7 +62,7 @@ class Told:
     def seen(
         self, cluster: WorkerCluster = CLUSTER, *, node: NodeState = NodeState.ONLINE, ended: datetime | None = None
     ) -> Reported:
-        """What is made of it, where the last operation ended at a time, or there is none any more."""
+        """Returns the derived state; `ended` is the end of the last operation, None if none is stored."""
         nodes = {"n1": Node("n1", "n1", NOW, NOW, node, "h:1")}
         snapshot = snapshot_of(nodes, {}, {"one": cluster}, {WORKER.name: WORKER})
         if ended is not None:

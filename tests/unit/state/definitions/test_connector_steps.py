@@ -1,4 +1,4 @@
-"""What comes of operations on connectors: when they are taken back, and what was applied then."""
+"""Operations on connectors: when they are rolled back, and which definition is applied then."""
 
 import dataclasses
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ FAILURE = Failure("INVALID_ARGUMENT", "CONFIG_REFUSED", "a: no")
 
 
 def operation(goal: str, former: Any, done: int, error: Failure | None = None, **more: Any) -> Operation:
-    """One of which so many steps are done."""
+    """An operation with so many steps done."""
     names = STEPS[DefinitionGoal(goal)]
     steps = tuple(Step(name, StepState.DONE if n < done else StepState.PENDING) for n, name in enumerate(names))
     facts: dict[str, Any] = {"worker_cluster": "demo", "connector": "c", "config": {"a": "2"}}
@@ -40,9 +40,9 @@ def operation(goal: str, former: Any, done: int, error: Failure | None = None, *
     [
         (operation("RUNNING", None, 0, FAILURE), False),
         (operation("RUNNING", None, 1, FAILURE), True),  # a new one was refused
-        (operation("RUNNING", None, 3, FAILURE), False),  # a new one does not run: it stays to be looked at
+        (operation("RUNNING", None, 3, FAILURE), False),  # a new connector does not run: it remains for inspection
         (operation("RUNNING", OLD, 1, FAILURE), True),
-        (operation("RUNNING", OLD, 3, FAILURE), True),  # an update does not run: the former comes back
+        (operation("RUNNING", OLD, 3, FAILURE), True),  # an update does not run: the former definition returns
         (operation("RUNNING", SAME, 3, FAILURE), False),  # only its state was changed
         (operation("STOPPED", OLD, 1, FAILURE), True),
         (operation("ABSENT", OLD, 1, FAILURE), False),

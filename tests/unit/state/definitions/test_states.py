@@ -1,4 +1,4 @@
-"""What the states of a connector mean for one that waits."""
+"""What each state of a connector tells an operation that waits for it."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""What is known to refer to a secret."""
+"""The references to a secret."""
 
 from pathlib import Path
 
@@ -19,7 +19,7 @@ PROVIDER = "config.providers=secrets\nconfig.providers.secrets.class=keelman.Sec
 async def test_what_a_dedicated_connector_has_of_its_worker_configuration_refers_to_secrets(
     tmp_path: Path, converter: str
 ) -> None:
-    """A converter of a plugin is the connector's, one of keelman's own its workers'."""
+    """A plugin's converter belongs to the connector, a converter of keelman's to its workers."""
     content = f"{PROVIDER}key.converter={converter}\nvalue.converter={converter}\n"
     content += "value.converter.basic.auth.user.info=${secrets:reg:user}\n"
     spec = DedicatedConnectorSpec(

@@ -32,7 +32,7 @@ ORDERS = Target("connector_definition", "orders", 3, "RUNNING")
 
 
 class Script:
-    """Steps that do what a test says: each outcome in turn, the last one again and again."""
+    """Steps with outcomes of the test: each in turn, the last one again and again."""
 
     def __init__(self) -> None:
         self.outcomes: dict[str, list[Outcome | Exception]] = {}

@@ -1,4 +1,4 @@
-"""Copy runs as they were reported: found, followed and swept, each at the cost of what is asked for."""
+"""Reported copy runs are found, followed and swept, each at the cost of the requested runs only."""
 
 import sys
 from collections.abc import Callable
@@ -19,7 +19,7 @@ from keelman.state.streams_api import CopyRunApi
 RUNNING, ENDED = pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_ENDED
 NOTHING = Snapshot()
 FEW = 50
-"""Calls that may come of anything else."""
+"""Calls that may have other causes."""
 
 
 def run(
@@ -38,7 +38,7 @@ def run(
 
 
 def of_tasks(number: int) -> CopyRuns:
-    """A copy run that runs for each of so many tasks."""
+    """A running copy run for each of so many tasks."""
     runs = CopyRuns()
     for task in range(number):
         runs.fold(run(f"r{task}", task=task, state=RUNNING), 1.0)
@@ -46,7 +46,7 @@ def of_tasks(number: int) -> CopyRuns:
 
 
 def calls(function: Callable[[], Any]) -> int:
-    """How many functions are called in it."""
+    """The number of function calls in it."""
     number = 0
 
     def count(frame: Any, event: str, argument: Any) -> None:
@@ -149,7 +149,7 @@ async def test_a_watch_tells_of_reports_and_of_commits() -> None:
     reports.hub.wake()
     second = await anext(watch)
     assert (second.snapshot, [copy_run.uid for copy_run in second.copy_runs]) == (False, ["r2"])
-    # What happens to processes is no report: a wake for a commit looks at all.
+    # Changes of processes are not reports: a wake for a commit checks all copy runs.
     reports.runs.drop("r1")
     reports.runs.fold(run("r1", state=RUNNING, created=3), 1.0)
     commits.wake([NODE])

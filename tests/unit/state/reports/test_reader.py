@@ -1,4 +1,4 @@
-"""Which reports are dropped: of worker clusters that were known here and are gone, whoever deleted them when."""
+"""Reports of deleted worker clusters are dropped, whichever process deleted them and whenever."""
 
 from pathlib import Path
 
@@ -38,7 +38,7 @@ class Told:
         self._fold(CONNECTOR_REPORTS, cluster, report_pb2.Report(connectors=whole))
 
     def beat(self, cluster: str) -> None:
-        """One of its workers reports."""
+        """Adds a report of one of its workers."""
         worker = report_pb2.WorkerReport(worker_cluster=cluster, worker_id="h:1")
         self._fold(WORKER_REPORTS, "h:1", report_pb2.Report(worker=worker))
 

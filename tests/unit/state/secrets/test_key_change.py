@@ -20,11 +20,11 @@ FIRST, SECOND = b"1" * 32, b"2" * 32
 
 
 class Shared(Database):
-    """One of several on a database, as those of PostgreSQL are."""
+    """One process of several on a database, as with PostgreSQL."""
 
     @property
     def is_sole(self) -> bool:
-        """Others have it too."""
+        """False: others have it too."""
         return False
 
 
@@ -58,7 +58,7 @@ async def test_a_second_change_by_another_is_not_taken_back_where_a_command_prin
     await two.look()
     replace_keys(file, [SECOND])
     await two.look()
-    item.command_seconds = 60.0  # it has not asked again
+    item.command_seconds = 60.0  # it has not called the command again
     with capture_logs() as logs:
         for _ in range(2):
             await item.look()

@@ -1,4 +1,4 @@
-"""What wakes the session of a node."""
+"""The changes that wake the session of a node."""
 
 import asyncio
 import contextlib
@@ -31,7 +31,7 @@ WORKER = Workload("worker/demo/0", "n1", 1, Goal.RUNNING, WorkerSpec("demo", "h"
 
 
 class Agent:
-    """One that registers its node and then says nothing."""
+    """An agent that registers its node and then sends nothing."""
 
     def __init__(self, node: str) -> None:
         self.node = node
@@ -54,7 +54,7 @@ class Agent:
 
     @property
     def secrets(self) -> list[str]:
-        """The names of those that it was given last."""
+        """The names of the workloads that it was last assigned."""
         secrets = [message.secrets for message in self.told if message.HasField("secrets")]
         return [secret.name for secret in secrets[-1].secrets] if secrets else []
 

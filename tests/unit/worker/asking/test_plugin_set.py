@@ -1,4 +1,4 @@
-"""What a worker found in plugins: told with its place and its problem, and a set that does not load is refused."""
+"""The plugins that a worker found, with place and problem; a set that does not load is refused."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ async def test_a_plugin_of_the_cluster_of_which_nothing_can_be_used_is_refused(
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
         with pytest.raises(InvalidArgument, match=f"plugin acme 2.0 cannot be loaded: .*{reason}") as caught:
             await WorkerPluginSet(plugins, {str(folder): "acme 2.0"}).read()
-        await WorkerPluginSet(plugins, {}).read()  # below its own plugin.path it harms nobody else
+        await WorkerPluginSet(plugins, {}).read()  # below its own plugin.path it affects no other plugin
     assert caught.value.reason == "PLUGIN_BROKEN"
 
 

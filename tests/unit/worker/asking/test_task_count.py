@@ -28,7 +28,7 @@ def test_more_are_refused_as_connect_does() -> None:
 
 
 class Generous(FileStreamSource):
-    """Gives itself three tasks, whatever it may."""
+    """A connector that plans three tasks, whatever the maximum."""
 
     names = ("com.acme.GenerousConnector",)
 
@@ -38,7 +38,7 @@ class Generous(FileStreamSource):
 
 
 def test_a_connector_that_plans_more_than_it_may_has_no_tasks_of_that_plan() -> None:
-    """As when `tasks.max` was lowered: what runs by the plan before goes on, and the connector says what is wrong."""
+    """As when `tasks.max` was lowered: tasks of the former plan keep running, and the connector reports the error."""
     for most in ("1", "2"):
         with pytest.raises(TooManyTasksError, match=f"greater than {most}, the maximum"):
             tasks_of(Generous, {"name": "c", "tasks.max": most})

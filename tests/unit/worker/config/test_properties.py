@@ -1,4 +1,4 @@
-"""The worker's properties: what is read, and one clear message for what is wrong."""
+"""The worker's properties: their values, and one clear message for each error."""
 
 import re
 from pathlib import Path
@@ -44,7 +44,7 @@ def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_
     page = (ROOT / "docs" / "workers.md").read_text()
     told = set(re.findall(r"`(keelman\.[a-z.]+[a-z])`", page))
     assert "keelman.cpus" in told
-    assert unknown(dict.fromkeys(told - {"keelman.placement.labels"}, "")) == []  # which is of connectors
+    assert unknown(dict.fromkeys(told - {"keelman.placement.labels"}, "")) == []  # a key of connectors
     slips = ["keelman.commit.interval", "keelman.cpu", "keelman.zzz"]
     assert unknown({**OF_A_GROUP, **dict.fromkeys(slips, "1")}) == slips
     assert [near(slip) for slip in slips] == [

@@ -38,7 +38,7 @@ URL = "http://w:1/"
 
 
 class Store(StandaloneStore):
-    """Counts claims, and refuses them when it is told to."""
+    """Counts claims, and refuses them when the test tells it to."""
 
     claims = 0
     refusing = False
@@ -56,7 +56,7 @@ class Store(StandaloneStore):
 
 
 def ignore(member: str, leader: bool) -> None:
-    """Nobody keeps a note of the worker's place."""
+    """Ignores the worker's place."""
 
 
 @dataclass
@@ -71,7 +71,7 @@ class World:
 
 @asynccontextmanager
 async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED) -> AsyncIterator[World]:
-    """A worker alone in its group, which is told of connector c."""
+    """A worker alone in its group, which learns of connector c."""
     properties = checked(alone(folder / "offsets"), standalone=True)
     group, wake, stop = GroupOfOne(), asyncio.Event(), asyncio.Event()
     store = Store(properties, worker_id="w:1", callbacks=store_callbacks(on_change=wake.set))
@@ -167,7 +167,7 @@ async def test_a_connector_that_is_made_again_is_not_paused_with_the_one_before(
     async with at_work(tmp_path) as world:
         operations, state = Operations(world.herder), world.store.config
         await operations.delete("c")
-        await world.store.config_topic.write_target("c", PAUSED)  # by a worker that looked before it was deleted
+        await world.store.config_topic.write_target("c", PAUSED)  # by a worker that read the topic before the deletion
         await operations.put_config("c", SOURCE, create=True)
         assert state.target("c") == STARTED
         await operations.set_target("c", PAUSED)
@@ -240,7 +240,7 @@ async def test_a_connector_that_is_made_again_has_a_status_again(tmp_path: Path)
 
 
 class Dying(GroupOfOne):
-    """A group whose coordinator goes away once it has told who was here."""
+    """A group whose coordinator becomes unreachable after it has listed the members."""
 
     async def describe(self) -> DescribedGroup:
         metadata = encode_metadata(Metadata(URL, 0))
@@ -251,7 +251,7 @@ class Dying(GroupOfOne):
 
 
 class Frozen(Dying):
-    """The same, without a word."""
+    """A group whose coordinator does not answer at all."""
 
     async def leave(self, member: str) -> int:
         await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""What a worker makes of the answers to its heartbeats: whether it may go on, and who is told that it may not."""
+"""How the answers to heartbeats affect a worker: whether it may continue, and who learns that it may not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ URL = "http://w1:8083/"
 
 
 class Told:
-    """Notes why a place was lost."""
+    """Records the reasons for lost places."""
 
     def __init__(self) -> None:
         self.lost: list[str] = []

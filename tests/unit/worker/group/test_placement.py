@@ -1,4 +1,4 @@
-"""Labels: how they are written, what is refused, and what people are told when nobody has them."""
+"""Labels: their syntax, refusals, and the message when no worker has them."""
 
 import pytest
 

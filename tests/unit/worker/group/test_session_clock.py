@@ -1,4 +1,4 @@
-"""How long a member whose group's coordinator does not answer may let its work go on."""
+"""How long a member may keep its work while its group's coordinator does not answer."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from keelman.worker.tasks.link import RENEW_SECONDS
 
 
 class Clock:
-    """Stands until it is moved."""
+    """A clock that the test moves."""
 
     now = 1000.0
 
@@ -21,7 +21,7 @@ def test_no_lease_outlasts_the_session_whenever_the_last_renewal_was(session: fl
     clock = Clock()
     pulse = SessionClock(session=session, interval=1.0, clock=clock)
     sent = clock.now
-    clock.now += 0.5  # that long the answer took
+    clock.now += 0.5  # the answer took so long
     pulse.answered(sent)
     last, cut = clock.now, 0.0
     while not cut:

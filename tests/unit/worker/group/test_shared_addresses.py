@@ -1,4 +1,4 @@
-"""Two live workers at one address are told apart from one that was killed and its successor."""
+"""Two live workers at one address are distinguished from a killed worker and its successor."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SESSION = 6.0
 
 
 class Group:
-    """Who is in the group, and what time it is."""
+    """The members of a group, and a clock."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -23,7 +23,7 @@ class Group:
         return self.members
 
     async def later(self, seconds: float) -> str:
-        """What is wrong with the address so many seconds later."""
+        """Returns the problem with the address so many seconds later."""
         self.now += seconds
         await self.shared.look()
         return self.shared.problem(URL)
@@ -33,7 +33,7 @@ async def test_both_are_named_once_a_session_is_over() -> None:
     group = Group()
     group.shared.suspect([URL])
     assert await group.later(SESSION + 1) == ""
-    group.shared.suspect([URL])  # another round does not begin it anew
+    group.shared.suspect([URL])  # another round does not restart the time
     problem = await group.later(0.1)
     assert "2 live workers of this group advertise http://w:1/ (a on 10.0.0.1, b on 10.0.0.2)" in problem
     assert "set rest.advertised.host.name or rest.advertised.port" in problem

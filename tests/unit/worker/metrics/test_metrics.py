@@ -1,4 +1,4 @@
-"""A worker's metrics: what is counted from updates, and the text that Prometheus reads."""
+"""A worker's metrics: the counts from updates, and the text that Prometheus reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ PAGE = ROOT / "docs" / "metrics.md"
 def update(
     uid: str, records: int, lag: int = 0, *, state: int = copy.COPY_RUN_STATE_RUNNING, **more: float
 ) -> RunUpdate:
-    """What a copy run tells."""
+    """An update of a copy run."""
     progress = copy.CopyProgress(
         records=records, bytes=10 * records, lag=lag, lag_unit=copy.LAG_UNIT_RECORDS, commit_time=Timestamp(seconds=5)
     )
@@ -86,7 +86,7 @@ def test_lag_in_seconds_counts_from_when_nothing_was_left() -> None:
     assert meter.lag_seconds(130) == 0
     assert meter.rates() == (3.5, 0)
     assert meter.seconds_left() == 0
-    behind = Meter()  # it has never been level since this worker has it
+    behind = Meter()  # it has not been level since this worker has it
     behind.note(update("a", 1, lag=7), 100)
     behind.note(update("a", 2, lag=6), 104)
     assert behind.lag_seconds(110) == 10
@@ -175,7 +175,7 @@ def test_counters_end_in_total(family: Family) -> None:
     assert (family.kind == COUNTER) == family.name.endswith("_total") or family.name.endswith(of_gauges)
 
 
-# As the description of the managed API names them.
+# The names in the description of the managed API.
 MANAGED = [
     "CpuUtilization",
     "ErroredTaskCount",
@@ -235,7 +235,7 @@ def _samples(text: str) -> dict[tuple[str, str], float]:
 def test_processors_in_use_are_those_of_the_last_seconds() -> None:
     share = connector_figures.CpuUsage(100.0)
     assert share.of(5, 110.0) == 0.5
-    assert share.of(6, 111.0) == pytest.approx(6 / 11)  # nothing is old enough yet but the beginning
+    assert share.of(6, 111.0) == pytest.approx(6 / 11)  # only the beginning is old enough yet
     assert share.of(26, 120.0) == pytest.approx(20 / 9)
     assert share.of(26, 126.0) == 0.0
     assert share.of(20, 130.0) == 0.0  # slots have ended

@@ -1,4 +1,4 @@
-"""What a process beside the worker says of its question."""
+"""The errors of a process beside the worker, in the user's words."""
 
 from __future__ import annotations
 

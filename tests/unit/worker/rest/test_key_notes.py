@@ -1,4 +1,4 @@
-"""What the worker says of a configuration's keys beside Connect's own answers."""
+"""The worker's notes on a configuration's keys, in addition to Connect's own answers."""
 
 import json
 
@@ -36,7 +36,7 @@ async def test_a_class_is_asked_once_for_a_configuration(monkeypatch: pytest.Mon
     assert await notes.of(SLIP) == [NOTE]
     monkeypatch.setattr(FileStreamSource, "config_def", None)
     assert await notes.of(dict(SLIP)) == [NOTE]
-    assert await notes.of({**SLIP, "name": "y"}) == ()  # it cannot say what it knows
+    assert await notes.of({**SLIP, "name": "y"}) == ()  # without definitions the class has no notes
 
 
 async def test_a_class_that_is_not_there_has_no_notes() -> None:

@@ -1,4 +1,4 @@
-"""Answers about configurations show references and never what they stand for; literal secrets can be refused."""
+"""Answers about configurations show references and never their values; literal secrets can be refused."""
 
 from keelman.connect.config.info import ConfigError
 from keelman.runtime.logs.redaction import REDACTOR

@@ -1,4 +1,4 @@
-"""What the config topic says of requests that are done again: whether they have been done before."""
+"""Whether a repeated request has been done before, as the config topic tells."""
 
 import pytest
 

@@ -1,5 +1,6 @@
-"""Connectors that are deleted and made again under the same name: what is on its way about the former one is not told
-of the new one."""
+"""Connectors that are deleted and created again under the same name: late records about the former one do not count for
+the new one.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ C = Work("c")
 
 
 class LateTable(MemoryTable):
-    """A topic of which some records are read late: by who reads to its end."""
+    """A topic of which some records arrive late, when a reader reads to its end."""
 
     late: Sequence[Record] = ()
 
@@ -41,7 +42,7 @@ class LateTable(MemoryTable):
 
 
 class World(StandaloneStore):
-    """A worker of several, of whom the others write as somebody says."""
+    """One worker of several; the test writes the others' records."""
 
     def __init__(self, folder: Path) -> None:
         self.has_place = True
@@ -63,7 +64,7 @@ class World(StandaloneStore):
         await self.status_topic.write([(key_of(work), status.value() if status else None)])
 
     async def write_topics_used(self, written: Sequence[Record]) -> None:
-        """Whatever else is written meanwhile comes first."""
+        """Writes the pending records first, as if they had been written meanwhile."""
         first, self.on_the_way = self.on_the_way, ()
         await self.config_topic.write(first)
         await self._write_topics_used(written)
@@ -137,7 +138,7 @@ async def tracking(world: World) -> AsyncIterator[TopicTracking]:
 
 
 async def test_a_topic_in_use_is_not_that_of_a_connector_made_again(world: World, tracking: TopicTracking) -> None:
-    """Deleted while the record was on its way: the deletion did not see it."""
+    """The connector was deleted before the record arrived, so the deletion did not see it."""
     world.on_the_way = [*DELETED, *MADE]
     tracking.used(Work("c", 0), use("former"))
     await eventually(lambda: not world.on_the_way)

@@ -1,4 +1,4 @@
-"""Whether a worker takes tasks, by when its link to the Spark service came and went."""
+"""Whether a worker takes tasks, depending on the history of its link to the Spark service."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ PATIENCE = 10.0
 
 
 class World:
-    """A worker whose link comes and goes; `said` is what it told its group, and when."""
+    """A worker whose link connects and breaks; `said` has its messages to the group with their times."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -17,18 +17,18 @@ class World:
         self.said: list[tuple[float, bool]] = []
 
     def passes(self, seconds: float) -> None:
-        """Time, in steps of a tenth of a second."""
+        """Lets time pass in steps of a tenth of a second."""
         for _ in range(round(seconds * 10)):
             self.now += 0.1
             self._note(self.fitness.look())
 
     def up(self, seconds: float) -> None:
-        """The link comes and stands for so long."""
+        """Connects the link for so long."""
         self._note(self.fitness.came())
         self.passes(seconds)
 
     def down(self, seconds: float) -> None:
-        """The link goes and is away for so long."""
+        """Breaks the link for so long."""
         self.fitness.went(self.now)
         self.passes(seconds)
 

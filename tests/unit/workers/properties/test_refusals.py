@@ -1,4 +1,4 @@
-"""What is refused before there is a worker is what the worker refuses at its start, in the same words."""
+"""Properties that are refused before a worker exists are those that the worker refuses at its start, in equal words."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ CASES = {**REFUSED, **{f"{key} {value}": {key: value} for key, value, _ in ILLEG
 
 
 def worker_says(properties: Mapping[str, str], folder: Path) -> list[str]:
-    """What a worker refuses of a file of these properties before it does anything else."""
+    """Returns the refusals of a worker that reads a file of these properties, before it does anything else."""
     file = folder / "worker.properties"
     file.write_text(javaproperties.dumps(properties, timestamp=None))
     try:

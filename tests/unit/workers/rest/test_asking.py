@@ -1,4 +1,4 @@
-"""A rebalance of Connect's workers, in which they answer 409 at once: who asks is answered when it is over."""
+"""A rebalance of Connect's workers, in which they answer 409 at once: the caller gets its answer when it is over."""
 
 from __future__ import annotations
 

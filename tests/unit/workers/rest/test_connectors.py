@@ -1,4 +1,4 @@
-"""How changes of connectors are sent to workers: with an id that not all of them know."""
+"""How changes of connectors are sent to workers: with a request id that not all of them support."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from keelman.workers.rest.connectors import REQUEST_ID, RestConnectors
 
 
 class Workers:
-    """Note what they are asked."""
+    """Record the requests that they get."""
 
     def __init__(self) -> None:
         self.asked: list[Outgoing] = []

@@ -1,4 +1,4 @@
-"""A consumer that a writer brings: how it is read, what becomes of its records, and what it is made with."""
+"""A consumer that a writer brings: how it is read, the fate of its records, and its configuration."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ END = KafkaError(KafkaError._PARTITION_EOF, "no more")
 
 
 class Two(OwnRecords):
-    """Two records, of which nobody should ask for more than it needs."""
+    """Two records, of which no Message may be made without need."""
 
     events = ((Message(topic="t", partition=1, offset=9, error=END), END),)
     size = 11
@@ -46,7 +46,7 @@ class Two(OwnRecords):
 
 
 class Whole:
-    """A consumer that reads whole."""
+    """A consumer that is read in whole batches."""
 
     def __init__(self) -> None:
         self.asked: list[tuple[int, float]] = []

@@ -1,4 +1,4 @@
-"""Where a sink goes on whose place in a log is lost."""
+"""The offset at which a sink continues when its position in a log no longer exists."""
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END
@@ -10,9 +10,9 @@ from keelman.engine.sink.positions.relocation import Found, Reset, goes_on_at
 @pytest.mark.parametrize(
     ("due", "log", "expected"),
     [
-        (5, Found(0, 100), 5),  # only what was fetched ahead is gone
+        (5, Found(0, 100), 5),  # only records that were fetched ahead are lost
         (5, Found(0, 100, epoch_end=60), 5),
-        (80, Found(0, 100, epoch_end=60), 60),  # what was taken is gone, and the log has grown since
+        (80, Found(0, 100, epoch_end=60), 60),  # records that were processed are lost, and the log has grown since
         (80, Found(0, 50, epoch_end=60), 60),
         (80, Found(0, 50, epoch_end=90), 80),  # a new leader's end, for a moment
         (80, Found(0, 50), None),

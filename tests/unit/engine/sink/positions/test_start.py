@@ -1,4 +1,4 @@
-"""Where a sink goes on in a partition: the rules, as tables."""
+"""The offset at which a sink continues in a partition: the rules, as tables."""
 
 import pytest
 
@@ -12,13 +12,13 @@ MARK = 1_700_000_000_000
 @pytest.mark.parametrize(
     ("kept_offset", "group", "log", "offset", "reason"),
     [
-        # nothing is kept: the group's, or its beginning
+        # no offset is kept: the group's offset, or the policy's beginning
         (None, GroupOffset(None), SourceLog(100), None, ""),
         (None, GroupOffset(7), SourceLog(100), 7, ""),
         (None, GroupOffset(7, leader_epoch=1), SourceLog(epoch_end=7), 7, ""),
         (None, GroupOffset(7, leader_epoch=1), SourceLog(epoch_end=5), 5, "truncated"),
         (None, GroupOffset(None, MARK), SourceLog(100), None, ""),
-        # it stands
+        # the group's offset holds
         (KEPT, GroupOffset(50), SourceLog(100, "id", 60), 50, ""),
         (KEPT, GroupOffset(40), SourceLog(100, "id", 60), 50, ""),
         (KEPT, GroupOffset(None), SourceLog(100, "id", 60), 50, ""),
@@ -27,15 +27,15 @@ MARK = 1_700_000_000_000
         (KEPT, GroupOffset(45), SourceLog(100, "id", 60), 45, "the group wins"),
         (KEPT, GroupOffset(50, MARK), SourceLog(100, "id", 60), 50, "the group wins"),
         (KEPT, GroupOffset(None, MARK), SourceLog(100, "id", 60), None, "moved to none"),
-        (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK), SourceLog(100, "id"), 50, ""),  # begun again since
+        (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK), SourceLog(100, "id"), 50, ""),  # restarted since
         (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK + 1), SourceLog(100, "id"), None, "moved to none"),
-        # another topic, also one that is longer by now
+        # another topic, even if it is longer by now
         (KEPT, GroupOffset(40), SourceLog(100, "other", 60), None, "was created"),
         (KEPT, GroupOffset(None), SourceLog(10, "other"), None, "was created"),
         (KEPT, GroupOffset(5), SourceLog(100, "other"), 5, "was created"),
         (KEPT, GroupOffset(5), SourceLog(4, "other"), None, "was created"),
         (KeptOffset(50, (50,)), GroupOffset(50), SourceLog(10, "id"), None, "was created"),  # kept without an id
-        # the same topic has lost its end, also where it has grown past it since
+        # the same topic has lost its end, even if it has grown past it since
         (KEPT, GroupOffset(40), SourceLog(30, "id"), 30, "truncated"),
         (KEPT, GroupOffset(None), SourceLog(100, "id", 45), 45, "truncated"),
         (KEPT, GroupOffset(None), SourceLog(44, "id", 45), 45, "truncated"),

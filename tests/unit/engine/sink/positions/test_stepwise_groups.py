@@ -1,4 +1,4 @@
-"""Partitions that come and go one by one: what is committed, told to the writer and read again; and all at once."""
+"""Partitions that come and go one by one, or all at once: commits, calls to the writer, and offsets read again."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from keelman.runtime.logs.logging import get_logger
 CONVERTER = "org.apache.kafka.connect.storage.StringConverter"
 CONFIG = {"name": "c", "key.converter": CONVERTER, "value.converter": CONVERTER}
 OFFSETS = {0: 10, 1: 20, 2: 30}
-"""What the group shows of each partition."""
+"""The group's offset of each partition."""
 
 
 def places(*numbers: int) -> list[ClientPartition]:
@@ -35,7 +35,7 @@ def places(*numbers: int) -> list[ClientPartition]:
 
 
 class World(Writer):
-    """A sink's assignment with all that it takes; it is the writer, the consumer and where to begin, too."""
+    """A sink's assignment with its arguments; it also serves as the writer, the consumer and the start positions."""
 
     def __init__(self, *, as_connect: bool) -> None:
         self.commits_on_time = as_connect
@@ -120,7 +120,7 @@ class World(Writer):
 
 
 class Consumed:
-    """A consumer that writes down what it is told."""
+    """A consumer that records its calls."""
 
     def __init__(self, said: list[str]) -> None:
         self._said = said

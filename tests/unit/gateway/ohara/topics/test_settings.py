@@ -1,4 +1,4 @@
-"""Settings of topics: what Kafka gets of them, and what is answered when somebody changed the topic elsewhere."""
+"""Settings of topics: their form in Kafka, and the answer after another client changed the topic in Kafka."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The outside face of a worker beside what Apache Kafka Connect answered to the same requests, byte by byte."""
+"""A worker's HTTP front, compared byte by byte with Apache Kafka Connect's recorded answers to the same requests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from support.worker_properties import OF_A_GROUP
 ANSWERS: Mapping[str, Any] = json.loads((RECORDED_FOLDER / "rest" / "access.json").read_text())
 # Jetty itself refuses these paths, before Connect sees them; here a connector's name may hold an escaped slash.
 JETTY = ("x%2Fy", "//fence")
-# Headers that the recorded configurations ask for; the rest is the server's own business.
+# Headers that the recorded configurations set; other headers are up to the server.
 CONFIGURED = ("access-control-", "vary", "x-", "cache-control", "expires")
 
 
@@ -60,7 +60,7 @@ def configured(answer: Mapping[str, Any]) -> list[tuple[str, object]]:
 
 
 def needs_a_group(answer: Mapping[str, Any]) -> bool:
-    """Whether Connect answered from what this application does not have here."""
+    """Whether Connect's answer comes from a part that this application lacks here."""
     return answer["status"] in (200, 400) or "Logger" in answer["body"]
 
 
@@ -75,7 +75,7 @@ async def test_the_same_answers_as_connect(section: str, tmp_path: Path) -> None
                 continue
             theirs, ours = step["answer"], await exchange(ports[step["listener"]], step["request"].encode())
             assert configured(ours) == configured(theirs), step["name"]
-            if theirs["status"] == 401 or "***" in step["name"]:  # what is not base64 is a 500 there
+            if theirs["status"] == 401 or "***" in step["name"]:  # invalid base64 is a 500 there
                 assert (ours["status"], ours["body"]) == (401, REFUSED), step["name"]
                 assert any(name == "www-authenticate" for name, _ in ours["headers"])
             elif needs_a_group(theirs):
@@ -147,7 +147,7 @@ def test_what_others_are_told(extra: dict[str, str], url: str) -> None:
 
 
 def test_https_keys_are_all_or_nothing(tmp_path: Path) -> None:
-    """One key of the listeners' own, and the plain ones do not count; admin listeners have theirs."""
+    """A key for the listeners alone disables the plain keys; admin listeners have their own."""
     issued = Authority().issue("worker", "localhost")
     plain = {
         "ssl.keystore.location": str(issued.write_pkcs12(tmp_path / "key.p12")),
