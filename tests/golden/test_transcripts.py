@@ -1,4 +1,4 @@
-"""What decides, as transcripts: <decider>/<case>.txt holds commands ("> ..."), each with what was said after it.
+"""Decisions as transcripts: <decider>/<case>.txt has commands ("> ..."), each followed by its output.
 
 A changed decision changes them: read the difference, then record it with KEELMAN_RECORD=1.
 """

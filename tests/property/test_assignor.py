@@ -22,7 +22,7 @@ def play(
     now: int = 0,
     delay: int = 0,
 ) -> tuple[dict[str, frozenset[Work]], AssignmentRound]:
-    """One round, then what each member runs after it did what it was told."""
+    """Plays one round; returns the members' work after they have followed it."""
     members = {m: MemberView(f"http://{m}/", works, m in leaving) for m, works in owned.items()}
     outcome = assign(members, configured, memory, now_ms=now, max_delay_ms=delay)
     after = {m: (works - outcome.revoked[m]) | outcome.assigned[m] for m, works in owned.items()}
@@ -32,7 +32,7 @@ def play(
 def settle(
     owned: Mapping[str, frozenset[Work]], configured: frozenset[Work], memory: Memory
 ) -> tuple[dict[str, frozenset[Work]], Memory]:
-    """Rounds until nobody is told to stop anything; never one piece of work with two owners that were told so."""
+    """Plays rounds until none revokes work; no work may be assigned while another member owns it."""
     current = dict(owned)
     for _ in range(4):
         before = current

@@ -68,7 +68,7 @@ class Group:
         return self.weights.get(work, 1) if work.is_task else 1
 
     def paying_moves(self) -> list[tuple[Work, str, str]]:
-        """By the definition of an even share, without the assignor's own means."""
+        """By the definition of an even share, without the assignor's own functions."""
         return [
             (work, giver, taker)
             for giver in self.zones
@@ -99,7 +99,7 @@ def test_labels_are_obeyed_and_no_move_pays(
         homes = [name for name in zones if group.may(work, name)]
         assert (work in outcome.unplaced) == (not homes)
         assert all(name in homes for name in zones if work in group.owned[name])
-    # What is measured once it runs may make a move pay that did not before: then it is made, and that is all.
+    # Weights that are measured while tasks run may make one more move pay; then it is made, and no other.
     group.settle()
     group.settle()
     assert not group.paying_moves()

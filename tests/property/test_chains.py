@@ -1,4 +1,4 @@
-"""A chain gives the same whether it goes over columns or over records one by one."""
+"""A chain gives the same result over columns and over single records."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STEPS = st.one_of(
 
 
 def outcome(conversion: SourceConversion, batch: SourceBatch) -> Any:
-    """What goes out, or what is wrong."""
+    """The payloads, or the error."""
     try:
         return [
             (result.topic, [bytes(v) for v in values], keys, [tuple(h) for h in result.headers or ()])

@@ -1,4 +1,4 @@
-"""A chain gives the same whether a batch goes through it by columns or record by record."""
+"""A chain gives the same result whether a batch goes through it by columns or record by record."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ HEADERS = (None, (("h", b"1"), ("i", None)))
 
 
 class Draws(Random):
-    """By chance, the same for the same seed."""
+    """A random value, the same for the same seed."""
 
     def word(self) -> str:
         return self.choice((*TEXTS, "".join(self.choices(string.printable, k=4))))
@@ -160,7 +160,7 @@ class Draws(Random):
 
 
 def outcome(show: Callable[[Any], Any], work: Callable[..., Any], *values: Any) -> Any:
-    """What comes of it; that it is refused is enough."""
+    """The result of a call; of an error, only that it was refused."""
     try:
         return show(work(*values))
     except Exception:
@@ -168,7 +168,7 @@ def outcome(show: Callable[[Any], Any], work: Callable[..., Any], *values: Any) 
 
 
 def sent(results: Iterable[Any]) -> Any:
-    """What goes into Kafka."""
+    """The payloads for Kafka."""
     return [
         (
             item.topic,
@@ -184,7 +184,7 @@ def sent(results: Iterable[Any]) -> Any:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_sources(seed: int) -> None:
-    """What goes into Kafka is the same both ways."""
+    """Payloads for Kafka are equal both ways."""
     draws, went = Draws(seed), 0
     for _ in range(TURNS):
         config, batch = draws.config((TEXT, JSON)), draws.batch()
@@ -206,7 +206,7 @@ def test_sources(seed: int) -> None:
 
 
 def payload(schema: Schema | None, value: Any, *, enveloped: bool) -> bytes:
-    """As a producer may have written it."""
+    """A payload as a producer may have written it."""
     if not enveloped:
         return json.dumps(plain(value)).encode()
     tree = None if schema is None else schema_json(schema)
@@ -232,7 +232,7 @@ def shown(value: Any) -> Any:
 
 
 def written(conversion: SinkConversion, sink_batch: SinkBatch) -> Any:
-    """What a writer gets, and which of the records those are."""
+    """The values that a writer gets, and the places of their records."""
     assert sink_batch.keys is not None
     assert sink_batch.origin is not None
     origin = sink_batch.origin
@@ -249,7 +249,7 @@ def written(conversion: SinkConversion, sink_batch: SinkBatch) -> Any:
 
 @pytest.mark.parametrize("seed", range(SEEDS))
 def test_sinks(seed: int) -> None:
-    """What writers get is the same both ways."""
+    """Writers get equal values both ways."""
     draws, went = Draws(seed), 0
     for _ in range(TURNS):
         config, batch = draws.config((TEXT,)), draws.batch()
@@ -265,7 +265,7 @@ def test_sinks(seed: int) -> None:
         value, show = (list(payloads), list(keys), origin), partial(written, conversion)
         fused = outcome(show, partial(conversion.batch, raw=raw), *value)
         one_by_one = outcome(show, partial(conversion.one_by_one, raw=raw), *value)
-        again = outcome(show, partial(conversion.batch, raw=raw), *value)  # with what it knows of these schemas now
+        again = outcome(show, partial(conversion.batch, raw=raw), *value)  # now with these schemas in its caches
         assert fused == one_by_one == again, (config, payloads, keys, origin, raw)
         went += fused != "refused"
     assert went > TURNS / 5

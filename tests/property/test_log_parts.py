@@ -20,7 +20,7 @@ NO_WRITER = st.tuples(st.just("cut by no hole"), st.integers(1, 500), st.just(0)
 
 
 class Killed(BaseException):
-    """Stands for a kill -9 at this place."""
+    """Acts as a kill -9 at this place."""
 
 
 def killed(*_: object, **__: object) -> None:

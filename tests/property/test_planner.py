@@ -1,4 +1,4 @@
-"""Whatever happens in whatever order: the planner's plans are safe, settle, and follow the last word."""
+"""For any sequence of events, the planner's plans are safe, settle, and follow the latest specs."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ from keelman.state.planning.planner import Plan
 from keelman.state.planning.scope import scope_of
 from keelman.state.resources.snapshot import Snapshot
 
-# The planner's world is also what its transcripts are made with.
+# The planner's transcripts use the same world.
 from support.worlds.planner import LIMITS, World, changes
 
 NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.2", "n4": "10.0.0.3"}
@@ -123,7 +123,7 @@ class Checked(World):
         assert {c.workload for c in plan.changes if c.action is PlanAction.FORGET} == set(plan.drop)
 
     def check_one_by_one(self, cluster: WorkerCluster, before: dict[str, Workload]) -> None:
-        """Of workers that run, at most one is ended to run otherwise, and then all others run as is wanted."""
+        """Of running workers at most one is ended for a new specification, and only if all others follow theirs."""
         if cluster.goal is not ClusterGoal.RUNNING:
             return
         ended, others = [], []
@@ -139,7 +139,7 @@ class Checked(World):
             follows = (old.spec.spark_address, old.spec.host) != (new.spec.spark_address, new.spec.host)
             if runs and old.generation != new.generation and (old.node != new.node or not follows):
                 ended.append(new)
-            elif not follows and not ports_taken(new):  # one for which no port is free holds up nobody
+            elif not follows and not ports_taken(new):  # a worker without a free port blocks no other
                 others.append(old)
         assert len(ended) <= 1, "one by one"
         if ended:
@@ -256,7 +256,7 @@ def test_every_plan_is_safe(runs: bool, steps: list[tuple]) -> None:
 def test_when_all_nodes_are_back_the_last_word_comes_true(runs: bool, steps: list[tuple]) -> None:
     new_world = world(runs=runs)
     for words in steps:
-        # Taken ports may leave none to run on, and so may named ones where hosts are few.
+        # Taken ports may leave no port to run on, as may named ports where hosts are few.
         few = words[0] == "port" or (words[0] == "update" and "reserved" in words[2])
         if words[-1] != "PORT_TAKEN" and not few:
             do(new_world, words)
@@ -286,7 +286,7 @@ def test_when_all_nodes_are_back_the_last_word_comes_true(runs: bool, steps: lis
 
 
 def check_specs(checked: Checked, cluster: WorkerCluster) -> None:
-    """Every worker that runs runs with what its cluster says."""
+    """Every running worker has the specification of its cluster."""
     for worker in checked.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name):
         if worker.goal is Goal.RUNNING:
             assert isinstance(worker.spec, WorkerSpec)

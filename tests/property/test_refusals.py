@@ -1,4 +1,4 @@
-"""Any mixture of good and bad worker properties: who judges them elsewhere refuses what the worker refuses, no more."""
+"""For any mixture of good and bad worker properties, another process refuses those that the worker refuses."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from support.worker.refused_properties import ILLEGAL, REFUSED, TAKEN
 from support.worker_properties import OF_A_GROUP
 
 HOSTS = ("keelman.jaas.file", "rest.extension.classes", "config.providers", "keelman.oauthbearer.allowed.urls")
-"""What the worker's host decides, or what ends its look at the rest."""
+"""Keys that the worker's host decides, or that end its check of the rest."""
 CHANGES = [
     entry
     for entry in (*REFUSED.values(), *TAKEN.values())

@@ -1,4 +1,4 @@
-"""What Protobuf and JSON Schema converters write can be read back, by themselves and by others, for all shapes."""
+"""Values that Protobuf and JSON Schema converters write can be read back, by themselves and others, for all shapes."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def records(draw: st.DrawFn) -> tuple[Schema, Struct]:
 
 
 def plain(value: Any) -> Any:
-    """Structs as dictionaries, what is null left out."""
+    """Structs as dictionaries without their null fields."""
     if isinstance(value, Struct):
         return {name: plain(value) for name, value in value.values.items() if value is not None}
     if isinstance(value, list):
@@ -142,7 +142,7 @@ def test_protobuf_there_and_back(record: tuple[Schema, Struct]) -> None:
 
 
 def same(schema: Schema, value: Any, answer: Any) -> bool:
-    """Whether it is the same but for what Protobuf does not tell apart: no array or map, and an empty one."""
+    """Whether the values are equal, if a missing array or map counts as an empty one, as in Protobuf."""
     if schema.type in ("array", "map"):
         assert schema.value is not None
         value, answer = value or (), answer or ()

@@ -1,4 +1,4 @@
-"""What is sealed opens as it was, in its place alone, and shows nothing of what is secret."""
+"""A sealed value opens unchanged, only in its own place, and shows no secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No secret of a configuration is shown, whatever its key is behind; what is shown can be sent back."""
+"""No secret of a configuration is shown, whatever prefix its key has; the shown configuration can be sent back."""
 
 from __future__ import annotations
 

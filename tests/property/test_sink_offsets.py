@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from keelman.connect.plugin import KeptOffset
 from keelman.engine.sink.positions.offsets import GroupOffset, Mirror, SourceLog, start_of
 
-# Steps of a sink: write a record, keep (data and journal), send the group commit, have it applied, hear of it, have the
-# group's offset expire, crash. Before anything is kept an expired offset means the beginning, as in Connect.
+# Steps of a sink: write a record, keep (data and journal), send the group commit, have it applied, get its answer, have
+# the group's offset expire, crash. Before anything is kept an expired offset means the beginning, as in Connect.
 STEPS = st.sampled_from(["write", "write", "keep", "send", "apply", "hear", "expire", "crash"])
 
 
@@ -40,7 +40,8 @@ def test_every_record_once_whatever_happens(steps: list[str]) -> None:
         elif step == "expire" and kept_offset is not None:
             group = None
         elif step == "crash":
-            # A commit under way may still reach the broker before the successor asks; "apply" has decided that.
+            # A commit under way may still reach the broker before the successor reads the offset; "apply" has decided
+            # that.
             start = start_of(kept_offset, GroupOffset(group), SourceLog(log_end))
             position = start.offset or 0
             data, mirror, flight = list(durable), Mirror(group), None

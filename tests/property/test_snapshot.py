@@ -1,4 +1,4 @@
-"""Whatever is put into a snapshot or its drafts in whatever order: it answers as one that is made anew does."""
+"""After any changes in any order, a snapshot or draft answers as a newly made one does."""
 
 import dataclasses
 from datetime import UTC, datetime

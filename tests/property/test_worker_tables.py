@@ -1,4 +1,4 @@
-"""The worker's tables as a model: whatever is written, and whatever compaction takes away, all who read agree."""
+"""The worker's tables as a model: after any writes and any compaction, all readers agree."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -88,7 +88,7 @@ class Topic:
             self.write((f"{what}{name}".encode(), more))
 
     def lead(self) -> None:
-        """What a leader does of itself."""
+        """The writes that a leader does by itself."""
         self.write(*self.state.leftovers())
         self.write(*self.state.restored())
         for name in sorted(self.state.lapsing):
@@ -100,7 +100,7 @@ class Topic:
             self.tasks(name, 2)
 
     def read_anew(self, *, tombstones: bool) -> ConfigState:
-        """As a worker reads it that starts once it is compacted."""
+        """The state of a worker that starts after compaction."""
         state = ConfigState()
         for key, (offset, value) in sorted(self.rows.items(), key=lambda row: row[1][0]):
             if tombstones or value is not None:

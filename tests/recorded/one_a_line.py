@@ -1,4 +1,4 @@
-"""How records are written: a step, a case or an answer a line, so that a difference shows what has changed."""
+"""The form of records: a step, a case or an answer per line, so that a diff shows the changed ones."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 
 def one_a_line(value: Any, *, ascii_only: bool = False) -> str:
-    """JSON with each member of a list on a line of its own, and each key of what has such lists in it.
+    """JSON with each item of a list on its own line, and each key whose value contains such lists.
 
-    With `ascii_only` all else is escaped: halves of surrogate pairs cannot be written in any other way.
+    With `ascii_only` all other characters are escaped: lone surrogates cannot be written in any other way.
     """
     return "\n".join(_lines(value, ascii_only)) + "\n"
 
@@ -33,7 +33,7 @@ def _has_steps(value: Any) -> bool:
 
 
 def _joined(parts: list[list[str]]) -> list[str]:
-    """All lines, with a comma behind each part but the last."""
+    """All lines, with a comma after each part but the last."""
     lines = [line for *before, last in parts for line in (*before, f"{last},")]
     return [*lines[:-1], lines[-1].removesuffix(",")] if lines else lines
 

@@ -1,6 +1,6 @@
-"""What must hold of a plane at every moment, whatever happens to it; each rule has a name, by which it is reported.
+"""The rules that hold for a plane at every moment, under any disturbance; each has a name, by which it is reported.
 
-`Rules` looks on: it is told of each commit, of each process that hosts start and end, and of what users were answered.
+`Rules` observes: it learns of each commit, of each process that hosts start and end, and of the answers to users.
 """
 
 from __future__ import annotations
@@ -33,12 +33,13 @@ NAMES = {
 }
 NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
 HEARD_SECONDS = (10.0, 4.0)
-"""A node that was heard of between so many seconds ago may not be judged offline: what came later may have met the
-judgement on its way."""
+"""A node that was heard between so many seconds ago may not be judged offline: later messages may have come too late
+for the judgement.
+"""
 EXCHANGED_SECONDS = 3.0
-"""For so long it may take until one state service knows what another has heard."""
+"""One state service learns of another's messages within this time."""
 CUT_OFF_SECONDS = (2.5, 1.0)
-"""The same for one that may be cut off from the others: by then it must have sent its agents away."""
+"""The same for a service that may be cut off from the others: by then it must have closed its agents' sessions."""
 
 
 @dataclass(slots=True)
@@ -55,42 +56,42 @@ class Broken:
 
 @dataclass(slots=True)
 class Rules:
-    """Looks on."""
+    """Observes the plane and checks the rules."""
 
     loop: FakeTimeLoop
     is_disturbed: bool = True
     broken: list[Broken] = field(default_factory=list)
     trace: list[tuple[float, str, str]] = field(default_factory=list)
-    """What happened, for people and to tell whether two runs were the same."""
+    """The events, for people and to compare two runs."""
     truth: dict[str, dict[str, Any]] = field(default_factory=lambda: {noun: {} for noun in NOUNS})
     revision: int = 0
     epoch: int = 0
-    """Of the newest leader."""
+    """The epoch of the newest leader."""
     asked: dict[tuple[str, str], set[Any]] = field(default_factory=dict)
-    """By noun and name: what a resource that users change may be, as `asked_of` says it."""
+    """By noun and name: the possible states of a resource that users change, as `asked_of` returns them."""
     blind: dict[str, float] = field(default_factory=dict)
-    """Until when a state service may not have known what the others hear."""
+    """Until when a state service may lack the messages that others have read."""
     _seen: dict[str, int] = field(default_factory=dict)
     _alive: dict[tuple[str, str, int], str] = field(default_factory=dict)
     _placed: dict[tuple[str, str, int], str] = field(default_factory=dict)
     _heard: dict[str, deque[tuple[float, str]]] = field(default_factory=dict)
 
     def fail(self, rule: str, what: str) -> None:
-        """A rule did not hold."""
+        """Records that a rule did not hold."""
         assert rule in NAMES
         self.broken.append(Broken(rule, self.loop.time(), what))
 
     def note(self, what: str, words: str) -> None:
-        """Something happened."""
+        """Records an event."""
         self.trace.append((round(self.loop.time(), 6), what, words))
 
     def leads(self, name: str, epoch: int, leads: bool) -> None:
-        """A state service begins or ends to lead."""
+        """A state service begins or ceases to lead."""
         self.note("leads" if leads else "leads-no-more", f"{name} epoch {epoch}")
         self.epoch = max(self.epoch, epoch)
 
     def led(self, name: str, epoch: int) -> None:
-        """A state service is about to store what only the leader may."""
+        """A state service is about to store changes that only the leader may store."""
         if epoch < self.epoch:
             self.fail("one-leader", f"{name} stores as the leader of epoch {epoch}, and now is {self.epoch}")
 
@@ -99,7 +100,7 @@ class Rules:
         self._seen.pop(name, None)
 
     def loaded(self, name: str, store: Store) -> None:
-        """A state service has read everything."""
+        """A state service has read the whole database."""
         self._take(
             name,
             store,
@@ -110,7 +111,7 @@ class Rules:
         return self.truth[noun].keys() | store.snapshot.resources(noun).keys()
 
     def told(self, name: str, store: Store, changes: Sequence[Change]) -> None:
-        """A state service knows of changes, which it or another has stored."""
+        """A state service learns of changes that it or another has stored."""
         if store.revision < self._seen.get(name, 0):
             self.fail("revisions", f"{name} went back from {self._seen[name]} to {store.revision}")
         self._seen[name] = store.revision
@@ -118,7 +119,7 @@ class Rules:
 
     def _take(self, name: str, store: Store, news: dict[tuple[str, str], Any]) -> None:
         if store.revision < self.revision:
-            return  # a late one
+            return  # a late message
         is_new = store.revision > self.revision
         self.revision = store.revision
         changed = []
@@ -163,7 +164,7 @@ class Rules:
             elif any(item == by and now - present < before <= now - HEARD_SECONDS[1] for before, item in beats):
                 long_ago, lately = CUT_OFF_SECONDS
             else:
-                continue  # after a long silence: the others have yet to be told of it
+                continue  # after a long silence: the others have yet to learn of it
             if now - long_ago < at <= now - lately:
                 self.fail("offline-though-heard", f"{new.name}: {by} heard it {now - at:.3f} s ago, {name} stored it")
                 return
@@ -182,7 +183,7 @@ class Rules:
             new.force,
             _process_spec(new),
         )
-        # It may pass over some: an agent may know a newer one of a workload that was forgotten while it was offline.
+        # It may skip some: the agent may know a newer generation of a workload that was forgotten while it was offline.
         if new.generation < old.generation or (told and new.generation == old.generation):
             self.fail("generations", f"{new.name}: {old.generation} to {new.generation}; told otherwise: {told}")
         if new.node != old.node:
@@ -228,7 +229,7 @@ class Rules:
                     self.fail("ports", f"{workload.name} and {other} both have {host}:{port}")
 
     def check_asked(self) -> None:
-        """What users asked for last is there."""
+        """Checks that the last changes of users are stored."""
         for (noun, name), outcomes in self.asked.items():
             if (result := asked_of(self.truth[noun].get(name))) not in outcomes:
                 self.fail("acknowledged", f"{noun} {name} is {result} in the end, asked was {outcomes}")
@@ -259,7 +260,7 @@ class Rules:
 
 
 def asked_of(resource: Any) -> Any:
-    """What users decide of a resource; None when there is none, or when it is on its way out."""
+    """The fields of a resource that users decide; None if the resource does not exist or is being deleted."""
     match resource:
         case WorkerCluster() if resource.goal is not ClusterGoal.DELETED:
             spec = resource.spec

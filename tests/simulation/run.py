@@ -34,17 +34,17 @@ from support.fake_time import FakeTimeLoop
 
 MEMORY = Path("/dev/shm")
 QUIET_SECONDS = 240.0
-"""Within this time after the last disturbance everything is as is wanted."""
+"""Within this time after the last disturbance all goals are reached."""
 MOST_LABELLED = 50
-"""So many nodes have labels: one after the other they take their time."""
+"""At most so many nodes get labels, one after the other, which takes time."""
 LOOK_SECONDS = 1.0
 SOME, MANY = 10, 500
-"""One of so many seeds has 20 to 50 nodes, and 1,000."""
+"""One seed of `SOME` has 20 to 50 nodes, one of `MANY` has 1,000."""
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """What there is, and for how many seconds it is disturbed."""
+    """The size of the plane, and for how many seconds it is disturbed."""
 
     nodes: int
     clusters: int
@@ -53,7 +53,7 @@ class Size:
 
     @classmethod
     def of(cls, seed: int) -> Size:
-        """That of a seed: mostly small, so that there can be many."""
+        """The size for a seed: mostly small, so that many seeds can run."""
         chance = random.Random(f"size {seed}")
         states = chance.choice((1, 1, 1, 2, 2, 3))
         if seed % MANY == 0:
@@ -64,7 +64,7 @@ class Size:
 
 @dataclass(slots=True)
 class Result:
-    """What came of a seed."""
+    """The result of a seed."""
 
     seed: int
     size: Size
@@ -76,13 +76,13 @@ class Result:
 
     @property
     def digest(self) -> str:
-        """The same for two runs that were the same."""
+        """Equal for two equal runs."""
         return hashlib.sha256(repr(self.trace).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """An empty database, and what seals the secrets in it."""
+    """An empty database, and the key that seals its secrets."""
 
     path: Path
     sealer: Sealer
@@ -104,7 +104,7 @@ def _template(folder: Path) -> Template:
 
 
 def prepare(folder: Path) -> Template:
-    """What simulations have in common."""
+    """The parts that simulations share."""
     structlog.configure(
         processors=[structlog.processors.format_exc_info, _only_errors],
         wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR),
@@ -113,9 +113,9 @@ def prepare(folder: Path) -> Template:
 
 
 KEPT: list[_Simulation] = []
-"""Until the process ends: what is left of dead processes would complain when it is collected."""
+"""Kept until the process ends: objects of dead processes would report errors when they are collected."""
 ERRORS: list[str] = []
-"""What was logged as an error: nothing here may do so."""
+"""The logged errors, of which there may be none."""
 
 
 def _only_errors(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> str:
@@ -149,7 +149,7 @@ class _Simulation:
         self.states = [StateService(self.world, f"state-{n}") for n in range(size.states)]
         chance = random.Random(f"hosts {seed}")
         self.disks = {f"n{n:03}": chance.choice(("ssd", "hdd")) for n in range(size.nodes)}
-        self.disks["n000"] = "ssd"  # what clusters ask for, there is
+        self.disks["n000"] = "ssd"  # so that the disk that clusters need exists
         self.hosts = [
             Host(
                 self.world, random.Random(f"host {n} {seed}"), name, f"10.0.{n >> 8}.{n & 255}", folder / name,
@@ -225,7 +225,7 @@ class _Simulation:
         self.rules.note("settled", "")
 
     def _not_yet(self) -> str:
-        """What is not as is wanted; empty when all is."""
+        """The goals that are not reached; empty if all are."""
         return self._not_yet_shown() or self._not_yet_wanted() or self._not_yet_on_hosts() or self._unplanned()
 
     def _not_yet_shown(self) -> str:

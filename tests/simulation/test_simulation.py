@@ -14,7 +14,7 @@ SEEDS = 100
 
 
 def simulation(*arguments: str) -> str:
-    """What a run says that broke no rule."""
+    """Returns the output of a run that broke no rule."""
     environment = os.environ | {"PYTHONPATH": str(ROOT / "tests"), "PYTHONHASHSEED": "0"}
     command = [sys.executable, "-m", "simulation", *arguments]
     result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Cases for the literal texts of headers: what goes in."""
+"""Cases for the literal texts of headers: the inputs."""
 
 from __future__ import annotations
 
@@ -59,12 +59,12 @@ ITEMS = (
     *("2020-01-01T10\\:30\\:00.000Z", '"2020-01-01T10:30:00.000Z"'),
 )
 KEYS = tuple(item for item in ITEMS if item[0] not in "[{" and item not in ("true", "false"))
-"""Python has no maps by lists, maps, or by both 1 and true."""
+"""Python has no maps with lists or maps as keys, or with both 1 and true."""
 NUMBER = 400
 
 
 def literals() -> Iterator[Case]:
-    """Texts that somebody might write, and lists and maps by chance."""
+    """Texts that users might write, and random lists and maps."""
     for text in TEXTS:
         yield {"header_converter": HEADERS, "config": {}, "bytes": text.encode().hex()}
     chance = random.Random(11)

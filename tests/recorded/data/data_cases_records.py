@@ -1,4 +1,4 @@
-"""Cases for predicates and for transforms that change what is around the value, or times: what goes in."""
+"""Cases for predicates, and for transforms that change times or a record's parts other than the value: the inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cases for bytes that are none of their character set or type, and for what is hard to write: what goes in."""
+"""Cases for bytes that do not fit their character set or type, and for texts that are hard to write: the inputs."""
 
 from __future__ import annotations
 

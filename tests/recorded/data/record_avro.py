@@ -1,9 +1,9 @@
-"""Records what Apicurio Registry's converter for Connect makes of the cases in avro_cases.py: Avro schemas, bytes, and
-what it reads of them.
+"""Records the results of Apicurio Registry's converter for Connect for the cases in avro_cases.py.
 
-Confluent's own converter is not on Maven Central; Apicurio's AvroData is derived from it, with the same names.
-`python -m recorded.data.record_avro` writes avro.json beside it, a case a line with what came out; it needs a JDK and
-fetches the jars. Values are noted as record_data.py describes it.
+These are Avro schemas, bytes, and the values that it reads back. Confluent's own converter is not on Maven Central;
+Apicurio's AvroData is derived from it, with the same names. `python -m recorded.data.record_avro` writes avro.json
+beside it, a line with the result for each case; it needs a JDK and fetches the jars. Values are noted as record_data.py
+describes it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Records what Java's Kafka clients and Connect's override policies say: run it after a change of Kafka's version.
+"""Records the answers of Java's Kafka clients and Connect's override policies: run it after a change of Kafka's
+version.
 
 `python -m recorded.data.record_clients` writes clients.json beside it; it needs a JDK and fetches Connect's jars.
 """
@@ -44,7 +45,7 @@ JAAS = [
 
 
 async def run_java(program: str, answer: object) -> str:
-    """What a Java program of this folder prints, with Connect's jars on its class path; `answer` is its input."""
+    """The output of a Java program of this folder, with Connect's jars on its class path; `answer` is its input."""
     jars = await maven.jars(maven.Lock.read(maven.KAFKA_CONNECT))
     utf8 = ["-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
     command = [str(find().program), *utf8, "-cp", ":".join(map(str, jars)), str(HERE / program)]

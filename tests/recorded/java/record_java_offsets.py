@@ -1,7 +1,7 @@
 """Records the offsets that Kafka Connect commits for a Java source: writes java_offsets.json beside this.
 
 Run it by hand: `python -m recorded.java.record_java_offsets`. It starts a broker and a real worker, exactly-once, with
-the connector of support.java.kit. Keys and values are what is in the offset topic, byte for byte.
+the connector of support.java.kit. Keys and values are copied from the offset topic, byte for byte.
 """
 
 from __future__ import annotations

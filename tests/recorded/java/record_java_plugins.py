@@ -1,4 +1,4 @@
-"""Records what Apache Kafka Connect answers about published Java plugins: writes java_plugins.json beside this file.
+"""Records Apache Kafka Connect's answers about published Java plugins: writes java_plugins.json beside this file.
 
 Run it by hand when the steps or a plugin's lock change: `python -m recorded.java.record_java_plugins`. It starts a
 broker and a real Connect worker with the plugins in its `plugin.path`.
@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 
 
 async def main() -> None:
-    """Asks and writes the answers."""
+    """Sends the requests and writes the answers."""
     properties = {"plugin.path": await plugin_path(POSTGRES, FILES, MONGO)}
     properties["exactly.once.source.support"] = "enabled"
     with tempfile.TemporaryDirectory() as name:

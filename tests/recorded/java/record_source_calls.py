@@ -1,8 +1,8 @@
 """Records how Kafka Connect calls a Java source task: writes source_calls.json beside this file.
 
 Run it by hand when the steps or the connector change: `python -m recorded.java.record_source_calls`. It starts a broker
-and real workers, exactly-once and not, with the connector of support.java.kit, and plays everything twice: what is not
-the same both times cannot be compared.
+and real workers, exactly-once and not, with the connector of support.java.kit, and plays everything twice: notes that
+differ between the two turns cannot be compared.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TURNS = ("first", "second")
 
 
 def unlike(notes: Mapping[str, list[str]], cases: Mapping[str, Case], *, exactly_once: bool) -> dict[str, list[str]]:
-    """What a worker did in these cases where Kafka Connect did it in neither turn, as it is compared."""
+    """The compared notes of cases in which a worker differs from both turns of Kafka Connect."""
     tree = json.loads(FILE.read_text())[{once: name for name, once in GUARANTEES.items()}[exactly_once]]
     actual_unlike = {}
     for name, case in cases.items():

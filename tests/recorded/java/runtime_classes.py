@@ -1,5 +1,4 @@
-"""The classes of Kafka Connect's runtime that are no public API and that the bridge to Java uses, as `javap` shows
-them.
+"""The non-public classes of Kafka Connect's runtime that the bridge to Java uses, as `javap` shows them.
 
 Run it by hand when the lock of the runtime's jars changes, and read the difference: `python -m
 recorded.java.runtime_classes` writes runtime_classes.txt beside this file.
@@ -49,7 +48,7 @@ CLASSES = tuple(
 
 
 async def shown() -> str:
-    """What javap says of them, of the jars that are in the lock."""
+    """The output of javap for these classes of the locked jars."""
     jars = await jvm.fetch_runtime_jars()
     program = str(find().program.with_name("javap"))
     command = [program, "-package", "-cp", ":".join(map(str, jars)), *CLASSES]

@@ -1,7 +1,7 @@
-"""Requests to the outside face of a worker: CORS, response headers, basic authentication, admin listeners.
+"""Requests to a worker's HTTP front: CORS, response headers, basic authentication, admin listeners.
 
-Each section is a worker with its properties; `{admin}` stands for host:port of its second listener.
-A step is name, listener and the whole request.
+Each section is a worker with its properties; `{admin}` is replaced by host:port of its second listener. A step is name,
+listener and the whole request.
 """
 
 from __future__ import annotations

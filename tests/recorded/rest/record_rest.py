@@ -1,4 +1,4 @@
-"""Records what Apache Kafka Connect answers to `rest_steps`: writes rest.json beside this file.
+"""Records Apache Kafka Connect's answers to `rest_steps`: writes rest.json beside this file.
 
 Run it by hand when the list changes: `python -m recorded.rest.record_rest`. It starts a broker and, one after the
 other, real Connect workers.
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 
 
 async def main() -> None:
-    """Records all sections, or those that are named; what is recorded of the others stays."""
+    """Records all sections, or the named ones; the record of other sections remains."""
     file = HERE / "rest.json"
     recorded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
     argv = sys.argv[1:] or list(SECTIONS)
@@ -57,7 +57,7 @@ async def _played(worker: ConnectProcess, servers: str, steps: Any) -> list[dict
         hidden |= {root["commit"]: "{commit}", root["kafka_cluster_id"]: "{cluster}"}
         try:
             for step in steps:
-                print(step.name, flush=True)  # which one hangs, if one does
+                print(step.name, flush=True)  # shows which one hangs
                 answer = await player.play(client, step)
                 played.append({**step.plain(), **({} if answer is None else {"answer": answer})})
         finally:

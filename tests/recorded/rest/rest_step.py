@@ -1,4 +1,4 @@
-"""How a request that is recorded is written down."""
+"""The notation of a recorded request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def step(
     of: str = "",
     until: Sequence[str] = (),
 ) -> Step:
-    """A body that is text or bytes is sent as it stands, anything else as JSON."""
+    """A body that is text or bytes is sent unchanged, any other as JSON."""
     raw = body if body is None or isinstance(body, str | bytes) else json.dumps(body, ensure_ascii=False)
     headers = {} if kind is None else {"Content-Type": kind}
     return Step(name, method, path, raw, {**headers, **(more or {})}, of, until)

@@ -1,4 +1,4 @@
-"""The requests that are recorded: every endpoint, asked well, badly and with ill will."""
+"""The recorded requests: every endpoint, with correct, wrong and hostile requests."""
 
 from __future__ import annotations
 

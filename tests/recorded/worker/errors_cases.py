@@ -1,4 +1,4 @@
-"""Sinks of files that meet bad records: what `record_errors` asks Kafka Connect, and what ours are asked in turn."""
+"""Sinks of files that read bad records: the cases that `record_errors` plays on Kafka Connect, and tests on ours."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A connector's configuration beside its class, and what its topic holds."""
+    """A connector's configuration besides its class, and the records of its topic."""
 
     name: str
     config: dict[str, str]
@@ -45,7 +45,7 @@ def step(kind: str, **own: str) -> dict[str, str]:
 
 
 def nested(depth: int) -> bytes:
-    """So many arrays in each other."""
+    """So many nested arrays."""
     return b"[" * depth + b"]" * depth
 
 
@@ -62,7 +62,7 @@ def shown(key: bytes | None, value: bytes | None, headers: Any) -> dict[str, Any
 
 
 def _text(raw: bytes | None) -> str | None:
-    """Bytes as a text; of long ones and of those that are none the base64 of their end."""
+    """Bytes as a text; for long or undecodable bytes the base64 of their end."""
     if raw is None:
         return None
     try:

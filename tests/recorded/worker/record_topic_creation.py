@@ -1,7 +1,7 @@
-"""Records which topics Apache Kafka Connect makes, or why it does not: writes topic_creation.json beside this file.
+"""Records which topics Apache Kafka Connect creates, or why it does not: writes topic_creation.json beside this file.
 
 Run it by hand when `topic_creation_cases` changes: `python -m recorded.worker.record_topic_creation`. It starts a
-broker that makes missing topics by itself and two Connect workers, one with `topic.creation.enable=false`.
+broker that creates missing topics by itself and two Connect workers, one with `topic.creation.enable=false`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from support.servers.connect_worker import ConnectProcess
 HERE = Path(__file__).parent
 
 KEPT_LINES = ("org.", "Caused by: ")
-TAKEN_LATE = 45.0  # Connect asks again for a topic that cannot be made
+TAKEN_LATE = 45.0  # Connect retries the creation of a topic that cannot be created
 
 
 async def main() -> None:
@@ -42,7 +42,7 @@ async def main() -> None:
 async def played(
     servers: str, folder: Path, group: str, properties: dict[str, str], cases: Any
 ) -> list[dict[str, Any]]:
-    """Each case with what became of it."""
+    """Each case with its result."""
     worker = ConnectProcess(folder / group, servers, group, properties)
     await worker.start()
     try:
@@ -84,7 +84,7 @@ def lines(trace: str) -> list[str]:
 
 
 def described(servers: str, topic: str) -> dict[str, Any] | None:
-    """Partitions, and the settings that were made for the topic; None when there is none."""
+    """Partitions and explicit settings of the topic; None if it does not exist."""
     admin = AdminClient({"bootstrap.servers": servers})
     topics = admin.list_topics(timeout=10).topics
     if topic not in topics:

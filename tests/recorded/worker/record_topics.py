@@ -1,7 +1,7 @@
-"""Records what Apache Kafka Connect writes to its three topics in `topics_steps`: writes topics.json beside this file.
+"""Records Apache Kafka Connect's records in its three topics after `topics_steps`: writes topics.json beside this file.
 
 Run it by hand when the steps change: `python -m recorded.worker.record_topics`. It starts a broker and a real Connect
-worker. The record has the folder's name and the worker's port as they were; whoever compares leaves them out.
+worker. The record has the folder's name and the worker's port as they were; comparisons leave them out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ FOLDER = Path("/tmp/keelman-topics")  # in keys, so in partitions too
 
 
 async def main() -> None:
-    """Plays the steps and writes what is in the topics then."""
+    """Plays the steps and writes the topics' records."""
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as name:
         async with running_broker(Path(name) / "broker") as bootstrap:

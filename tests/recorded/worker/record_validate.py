@@ -1,7 +1,7 @@
-"""Records what Apache Kafka Connect answers about plugins and configurations: python -m recorded.worker.record_validate
+"""Records Apache Kafka Connect's answers about plugins and configurations: python -m recorded.worker.record_validate
 
 Starts one broker and, one after another, a worker for each of the kinds in `validate_cases`, and writes validate.json
-beside this file. Documentation texts are left out, for they are not ours; so is whatever depends on the run.
+beside this file. The record leaves out documentation texts, which are not ours, and values that depend on the run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Pool:
         self._places: dict[str, int] = {}
 
     def place(self, value: Any) -> int:
-        """Where the value is."""
+        """The place of the value."""
         text = json.dumps(value, sort_keys=False)
         if text not in self._places:
             self._places[text] = len(self.values)
@@ -55,7 +55,7 @@ def kept(answer: Any, definitions: Pool, values: Pool) -> Any:
 
 
 def defined(definition: dict[str, Any], pool: Pool) -> int:
-    """Where a definition without its prose is; what its fields are called, and their order, is kept once."""
+    """The place of a definition without its prose; the names and order of its fields are kept once."""
     pool.fields = list(definition)
     return pool.place({key: value for key, value in definition.items() if key != "documentation"})
 
@@ -69,7 +69,7 @@ async def asked(client: httpx.AsyncClient, case: Case) -> tuple[int, Any]:
 
 
 async def record() -> None:
-    """Asks everything and writes the file."""
+    """Sends all requests and writes the file."""
     definitions, values, results = Pool(), Pool(), []
     with tempfile.TemporaryDirectory() as folder:
         async with running_broker(Path(folder, "broker")) as bootstrap:

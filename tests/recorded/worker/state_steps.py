@@ -1,4 +1,4 @@
-"""What is done to connectors that fail, and how to tell that their states have settled."""
+"""Steps with connectors that fail, and how to tell that their states have settled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CONNECTOR = {
     "admin.timeout.ms": "1000",
 }
 ALL, FAILED_ONLY = "restart?includeTasks=true", "restart?includeTasks=true&onlyFailed=true"
-# Name of the connector, then what is done: a creation, or a method and the end of a path.
+# Name of the connector, then the step: a creation, or a method and the end of a path.
 STEPS: tuple[tuple[str, str, Any], ...] = (
     ("task", "create", {"config": TASK}),
     ("task", "PUT", "pause"),
@@ -49,7 +49,9 @@ Ask = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
 
 
 async def play(ask: Ask, step: tuple[str, str, Any], *, wanted: list[str] | None = None) -> dict[str, Any]:
-    """Does a step; its code, and the states once they stay, or are `wanted`: the connector's, then its tasks'."""
+    """Does a step; returns its code, and the states once they are stable or as `wanted`: the connector's, then its
+    tasks'.
+    """
     name, method, what = step
     if method == "create":
         code, _ = await ask("POST", "/connectors", {"name": name, **what, "config": {"name": name, **what["config"]}})
@@ -59,7 +61,7 @@ async def play(ask: Ask, step: tuple[str, str, Any], *, wanted: list[str] | None
 
 
 async def settled(ask: Ask, name: str, expected: list[str] | None) -> list[str]:
-    """The states once they have not changed for a while, for longer unless they are the wanted ones."""
+    """The states once they have not changed for a while; the while is longer unless they are the expected ones."""
     begun = changed = time.monotonic()
     last: list[str] = []
     while (now := time.monotonic()) - begun < MAX_SECONDS and now - changed < (

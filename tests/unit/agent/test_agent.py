@@ -1,4 +1,4 @@
-"""The agent as a whole: one a home, and what it says of its workloads."""
+"""The agent as a whole: one agent per home, and its reports on its workloads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a node is assigned: kept for the agent's next start, fenced by generation, followed by version."""
+"""A node's assignments: kept for the agent's next start, fenced by generation, followed by version."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_assignments_are_kept_for_the_next_agent_and_only_its_owner_reads_them(t
     assert second.known
     assert second.workloads == first.workloads
     assert sorted(second.workloads) == ["worker/a/1", "worker/a/2"]
-    # The fence is kept too, also that of a workload which is gone.
+    # The fence is kept too, even for a workload that was removed.
     second.apply(Message(workloads=[workload("worker/a/2", 5)]))
     third = Assignments(file)
     third.load()

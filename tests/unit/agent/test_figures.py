@@ -1,4 +1,4 @@
-"""What a host uses and has left."""
+"""A host's used and free resources."""
 
 from __future__ import annotations
 

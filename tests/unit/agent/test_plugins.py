@@ -43,7 +43,7 @@ def file_of(data: bytes, file_name: str = "acme-1.2.jar") -> PluginFile:
 
 
 class Server:
-    """Sends files in pieces; `pieces` of them at a time, then it is cut off. `asked` are the offsets."""
+    """Sends files in pieces and breaks off after `pieces` of them. `asked` has the requested offsets."""
 
     def __init__(self, data: bytes, *, pieces: int = 1_000_000, sent: bytes | None = None) -> None:
         self.data, self.sent, self.pieces, self.asked = data, data if sent is None else sent, pieces, list[int]()

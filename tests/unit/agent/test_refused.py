@@ -1,4 +1,4 @@
-"""How an agent takes the end of a process that refused what it was given: it is tried seldom, a new plan at once."""
+"""A process that ends because it refused its configuration is restarted seldom; a new plan starts it at once."""
 
 from pathlib import Path
 
@@ -48,7 +48,7 @@ def test_after_a_refusal_nothing_is_started_before_its_time() -> None:
 
 
 def test_a_failure_says_nothing_of_a_plan_that_came_since() -> None:
-    """The agent reports before it tries that: whoever waits for the new plan would take it for failed."""
+    """The agent reports before it starts the new plan: a waiting client would take the new plan for failed."""
     local = ended(Exit(1, "WRONG_TOPIC", "a topic is not compacted"))
     status = local.status(draining=False)
     assert (status.state, status.generation, status.reason) == (WorkloadState.WORKLOAD_STATE_FAILED, 1, "WRONG_TOPIC")

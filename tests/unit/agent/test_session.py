@@ -1,4 +1,4 @@
-"""Whether an agent's session is away, as its health says."""
+"""Whether an agent's session is away, as its health reports."""
 
 from __future__ import annotations
 

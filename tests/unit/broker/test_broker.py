@@ -1,4 +1,4 @@
-"""A broker's pure parts: its properties, whose a data folder is, its command line, the reason it gives."""
+"""A broker's pure parts: its properties, the owner of a data folder, its command line, the reason of its end."""
 
 import re
 from pathlib import Path
@@ -151,7 +151,7 @@ def meta(data: Path, cluster_id: str = CLUSTER, node_id: int = 1) -> None:
 
 
 class Tool:
-    """Stands where Kafka's storage tool stands."""
+    """Replaces Kafka's storage tool."""
 
     def __init__(self, data: Path) -> None:
         self.data = data

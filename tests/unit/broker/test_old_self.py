@@ -1,4 +1,4 @@
-"""Which broker's old self has to be given up, and with which properties."""
+"""Which former registration of a broker must be fenced, and with which properties."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ from keelman.broker.old_self import MAX_IDLE, controller_properties, has_run, is
 from keelman.broker.properties import server_properties
 from keelman.broker.settings import Settings
 
-# Batches of a metadata log that Kafka 4.3.0 wrote: a record that says nothing; broker 0 unfenced at its start; broker 0
-# fenced by its controller, behind what that changes of a partition.
+# Batches of a metadata log that Kafka 4.3.0 wrote: a no-op record; broker 0 unfenced at its start; broker 0 fenced by
+# its controller, after the partition changes that this causes.
 IDLE = bytes.fromhex(
     "00000000000000f70000003c0000000402129ee1ba000000000000000001a202ca302d000001a202ca302dffffffffffffffffffffffffffff"
     "000000011400000001080114000000"

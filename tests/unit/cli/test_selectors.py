@@ -1,4 +1,4 @@
-"""Selectors: what is typed behind -l, and which labels it takes."""
+"""Selectors: the syntax after -l, and the labels that match."""
 
 from __future__ import annotations
 

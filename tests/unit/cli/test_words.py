@@ -236,7 +236,7 @@ def test_each_command_has_its_line_in_the_list(capsys: pytest.CaptureFixture[str
 
 
 def test_help_is_quick_and_imports_nothing_heavy() -> None:
-    """Quick by its processor time: what a user waits for beside that is the machine's other work."""
+    """Measured by processor time, since elapsed time depends on the machine's other work."""
     code = (
         "import sys, time\nfrom keelman.cli.main import main\nmain(['--help'])\n"
         "heavy = {'grpc', 'google.protobuf', 'rich', 'httpx', 'asyncio', 'structlog', 'psutil'} & set(sys.modules)\n"

@@ -1,4 +1,4 @@
-"""AvroConverter's schemas, bytes and values beside what Apicurio's converter made of the same (tests/recorded)."""
+"""AvroConverter's schemas, bytes and values compared with Apicurio's converter (tests/recorded)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ REFUSED_BYTES = {
 
 
 def made(case: dict[str, Any]) -> dict[str, Any]:
-    """What ours makes of a case, in the record's shape."""
+    """Our result for a case, in the record's shape."""
     registry = MemoryRegistry(versions=False)
     converter = registry.converter(AvroConverter, **case["config"])
     try:
@@ -74,9 +74,9 @@ def test_the_same_comes_out() -> None:
     different = []
     for case in CASES:
         ours, theirs = made(case), wanted(case)
-        if "error" in theirs and "error" in ours:  # ours says besides where, and what to do
+        if "error" in theirs and "error" in ours:  # our message also names place and remedy
             ours["error"] = ours["error"].partition("; ")[0].partition(" (")[0]
-            if case["answer"]["error"]["class"] in REFUSED_BYTES:  # the libraries have words of their own
+            if case["answer"]["error"]["class"] in REFUSED_BYTES:  # the libraries' messages differ
                 theirs["error"] = ours["error"]
         if (ours == theirs) == (case["name"].partition(": ")[2] in DIFFERENT):
             different.append(f"{case['name']}\n  {theirs}\n  {ours}")

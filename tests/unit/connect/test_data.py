@@ -1,4 +1,4 @@
-"""Transforms, predicates and converters beside what Apache Kafka Connect made of the same (tests/recorded)."""
+"""Transforms, predicates and converters compared with Apache Kafka Connect's recorded results (tests/recorded)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ DIFFERENT = {
 
 
 def differs(case: dict[str, Any], ours_is: Any, theirs: Any) -> str:  # noqa: PLR0911  one line a kind
-    """Which accepted difference it is, empty for none."""
+    """The accepted difference that applies, empty for none."""
     text = theirs.get("error", {}).get("message", "")
     ours_text = ours_is.get("error", {}).get("message", "")
     if text and ours_text.startswith(text) and text.endswith("serialization error: "):
@@ -68,7 +68,7 @@ def differs(case: dict[str, Any], ours_is: Any, theirs: Any) -> str:  # noqa: PL
 
 
 def ours(schema: Schema | None, note: Any) -> Any:  # noqa: PLR0911  one line a kind
-    """A value out of the notation."""
+    """Parses the notation of a value."""
     if note is None:
         return None
     ((kind, value),) = note.items()
@@ -123,26 +123,26 @@ def note_of(schema: Schema | None, value: Any) -> Any:  # noqa: PLR0911  one lin
 
 
 def data_of(entry: Any) -> tuple[Schema | None, Any]:
-    """A schema and a value out of the notation."""
+    """Parses the notation of a schema and a value."""
     schema = parse_schema(entry["schema"])
     return schema, ours(schema, entry["value"])
 
 
 def data_note(schema: Schema | None, value: Any) -> Any:
-    """The other way."""
+    """The notation of a schema and a value."""
     shown = None if schema is None else json.loads(json_text(schema_json(schema)))
     return {"schema": shown, "value": note_of(schema, value)}
 
 
 def record_of(entry: Any) -> Record:
-    """A record out of the notation."""
+    """Parses the notation of a record."""
     key, value = data_of(entry["key"]), data_of(entry["value"])
     headers = [Header(name, *data_of(data)) for name, data in entry["headers"]]
     return Record(entry["topic"], entry["partition"], *key, *value, entry["timestamp"], headers, entry.get("offset"))
 
 
 def record_note(record: Record | None) -> Any:
-    """The other way."""
+    """The notation of a record."""
     if record is None:
         return {"record": None}
     told = {
@@ -166,7 +166,7 @@ def unordered(note: Any) -> Any:
 
 
 def told(case: dict[str, Any]) -> Any:
-    """What ours makes of a case."""
+    """Our result for a case."""
     try:
         result = _made(case)
     except ConfigValueError as error:
@@ -204,7 +204,7 @@ def _made(case: dict[str, Any]) -> Callable[[], Any]:
 
 
 def wanted(case: dict[str, Any]) -> Any:
-    """What Connect made of it: of an error what a user sees first."""
+    """Connect's result; of an error the fields that a user sees first."""
     answer = case["answer"]
     if "error" in answer:
         return {"error": {name: answer["error"][name] for name in ("class", "message", "where")}}

@@ -1,4 +1,4 @@
-"""Decimals through all kinds of payloads, both ways: no digit is lost, and what is too large is told."""
+"""Decimals through all kinds of payloads, both ways: no digit is lost, and numbers that are too large are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java's serialised maps of offsets: what a real standalone worker wrote, byte for byte, and what is none."""
+"""Java's serialised maps of offsets: files of a real standalone worker, byte for byte, and invalid files."""
 
 import base64
 import json

@@ -1,4 +1,4 @@
-"""Protobuf in Confluent's wire format: texts of schemas, messages, what bad input gets."""
+"""Protobuf in Confluent's wire format: texts of schemas, messages, errors of bad input."""
 
 from __future__ import annotations
 
@@ -87,14 +87,14 @@ def test_a_schema_as_the_registry_gets_it(tmp_path: Path) -> None:
     order = parsed_by_another(tmp_path, text.text, "shop.orders.Order", payload[6:])
     assert (order.id, order.level, order.price.value, order.price.scale) == (-1, -3, b"\x04\xce", 2)
     assert (order.buyer.born.year, order.at.ToMilliseconds() % 1000, order.hour.nanos) == (1969, 1, 7_000_000)
-    # What was read is written as the same message again.
+    # The converted value is written as the same message again.
     again = there(read, registry.converter(ProtobufConverter).to_connect([payload]).values[0])
     assert again[1] is not None
     assert again[1][6:] == payload[6:]
 
 
 def parsed_by_another(folder: Path, text: str, name: str, data: bytes) -> Any:
-    """A message, by a protoc and a parser that know nothing of the converter."""
+    """A message, written with protoc and parsed without the converter."""
     for file, value in {**KNOWN_FILES, "it.proto": text}.items():
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
         (folder / file).write_text(value)
@@ -215,7 +215,7 @@ def test_any_message_is_read() -> None:
     assert fields["color"].parameters == ((ENUM, "Color"), (f"{ENUM}.RED", "0"), (f"{ENUM}.BLUE", "5"), (TAG, "7"))
     nested = {field.name: field.schema for field in fields["kind_0"].fields}["part"]
     assert nested.fields[1].schema.fields == schema.fields, "a message that holds itself"
-    # Without the index of the message it is the first of the schema, and with that of a nested one that.
+    # Without a message index the schema's first message is used, with a nested message's index that message.
     assert back(registry, header(number) + b"\0" + b"\x08\x05")[1] == {"z": 5}
     assert back(registry, header(number) + written_indexes([1, 0]) + b"\x0a\x01x")[1] == {"data": b"x"}
 
@@ -323,7 +323,7 @@ def test_what_cannot_be_written(schema: Schema | None, value: Any, told: str) ->
 
 
 def sized(number: int, data: bytes) -> bytes:
-    """A field of a text, bytes or a message, as Protobuf writes it."""
+    """A field with a text, bytes or a message, as Protobuf writes it."""
     size, length = len(data), b""
     while size > 0x7F:
         length += bytes([size & 0x7F | 0x80])

@@ -1,4 +1,4 @@
-"""The provider of the installation's secrets: what it reads, and which names it may."""
+"""The provider of the installation's secrets: the files it reads, and the names that it may read."""
 
 from __future__ import annotations
 

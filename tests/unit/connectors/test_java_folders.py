@@ -1,4 +1,4 @@
-"""Java plugins below a plugin.path: which there are, and what is kept of them."""
+"""Java plugins below a plugin.path: the plugins that exist, and the cached part of their description."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Which polls of a Java source task are taken together: small ones, unless each may end a transaction."""
+"""Which polls of a Java source task are joined: small ones, unless each may end a transaction."""
 
 import threading
 from collections import deque
@@ -12,7 +12,7 @@ from keelman.connectors.java.source.poll_thread import Poll, PollThread
 
 @pytest.fixture(autouse=True)
 def _without_java(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Polls are put together as lists."""
+    """Polls are joined as lists."""
 
     def together(polls: Any) -> Poll:
         return (
@@ -25,7 +25,7 @@ def _without_java(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def thread_with(polls: list[Poll], transactions: Any) -> PollThread:
-    """One that has polled these, and polls nothing more."""
+    """A thread that has polled these, and polls no more."""
     thread: Any = PollThread.__new__(PollThread)
     thread._changed, thread._error, thread._wanted = threading.Condition(), None, False
     thread._polls, thread._queued, thread._transactions = deque(polls), sum(poll.count for poll in polls), transactions

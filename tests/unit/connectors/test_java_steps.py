@@ -25,7 +25,7 @@ KINDS = {
 
 @pytest.fixture(autouse=True)
 def steps() -> None:
-    """What a plugin has."""
+    """Registers a plugin's steps."""
     registry.add_steps(registry.PluginStep(name, kind, "1", ConfigDef) for name, kind in KINDS.items())
 
 
@@ -111,7 +111,7 @@ def test_a_version_that_there_is_not_is_named_with_its_key(expected: str, reason
 
 
 def keys(name: str) -> ConfigDef:
-    """Of a class that has this key."""
+    """The definitions of a class with this key."""
     return ConfigDef(ConfigKey(name, Type.STRING, None, Importance.LOW, "What it does."))
 
 

@@ -1,4 +1,4 @@
-"""Clients that mirrors share: one question for many, never an answer of before, closed when nobody asks any more."""
+"""Clients that mirrors share: one request for many callers, no older answers, closed when no mirror uses them."""
 
 import gc
 import os
@@ -24,7 +24,7 @@ def until(condition: Callable[[], object]) -> None:
 
 
 class Asked:
-    """Counts its answers; each takes until it is let go, and fails when told to."""
+    """Counts its answers; each waits until the test releases it, and fails when the test tells it to."""
 
     def __init__(self) -> None:
         self.times, self.fails = 0, False

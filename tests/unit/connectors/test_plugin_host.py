@@ -1,4 +1,4 @@
-"""The process of a plugin: when its worker has ended, and what it logs."""
+"""The process of a plugin: its end with its worker, and its log."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Plugins as they are found below plugin.path: wheels and folders, by their metadata alone."""
+"""Plugins below plugin.path: wheels and folders, found by their metadata alone."""
 
 import stat
 import sys
@@ -207,7 +207,7 @@ def test_a_connector_that_cannot_copy_is_told_when_it_is_loaded(
             plugins.load(plugin, f"com.acme.{name}")
         assert str(caught.value) == f"plugin acme 1.0: com.acme.{name} (acme_incomplete:{name}) {text}"
     assert plugins.load(plugin, "com.acme.DataSink").direction is Direction.SINK
-    assert plugins.load(plugin, "com.acme.Unknown").version == "1"  # what it says of itself is judged with the rest
+    assert plugins.load(plugin, "com.acme.Unknown").version == "1"  # its version is judged with the rest
 
 
 def test_an_import_that_fails_names_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

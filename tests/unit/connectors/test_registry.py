@@ -23,13 +23,13 @@ WORKER = {f"{role}.converter": JSON for role in ("key", "value")}
 
 
 def faults(config: Mapping[str, str], worker: Mapping[str, str]) -> list[ConfigError]:
-    """All that is wrong with a configuration."""
+    """All errors of a configuration."""
     return problems(validate(config, worker), config)
 
 
 @pytest.fixture
 def another() -> type[Connector]:
-    """A third party's connector with the simple name of one of ours."""
+    """A third-party connector with the simple name of a connector of ours."""
 
     class Another(FileStreamSource):
         names = ("com.acme.FileStreamSourceConnector",)

@@ -1,4 +1,4 @@
-"""What is wrong with a source's transactions and limits, in Connect's words."""
+"""Errors in a source's transaction settings and limits, in Connect's words."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Keys that nothing reads are noted with the key that was probably meant; what somebody may read is left alone."""
+"""A key that nothing reads is noted with the key that was probably meant; a key that may be read is not."""
 
 from collections.abc import Mapping
 

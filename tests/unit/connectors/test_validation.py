@@ -1,6 +1,6 @@
-"""Our workers tell of plugins and configurations what Kafka Connect told (tests/recorded/worker/validate.json).
+"""Our workers' answers about plugins and configurations equal Kafka Connect's (tests/recorded/worker/validate.json).
 
-Everything is compared but documentation, which is in our own words, and what the tables below name.
+Everything is compared except documentation, which is our own, and the differences that the tables below name.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ KNOWN = {entry["class"] for entry in asyncio.run(plugins.list_plugins(connectors
 OURS = "keelman."
 CONFLUENT = "io.confluent."  # converters that do not come with Kafka Connect
 
-# What only one side has, left out on that side.
+# Keys and values that only one side has, left out on that side.
 OWN_KEYS = {"use.defaults.from": "a key of Connect's filter of properties, which is part of the mirror here"}
 OWN_GROUPS = ("Copying", "Restarts", "Bad Records")  # of keys that begin with keelman., and of sources' dead letters
 LACKING_KEYS = {
@@ -47,7 +47,7 @@ LACKING_KEYS = {
 NULL_POINTER = "Cannot invoke"  # Connect's patterns, where they are missing, have a second error: Java's own
 MIRROR_SECURITY = ("security.", "ssl.", "sasl.")  # of both clusters' clients, taken under source. and target. here
 
-# Cases whose answers are otherwise, and why.
+# Cases with other answers, and the reason.
 DIFFERENT = {
     "value.converter='java.lang.String'": "a Java class that is no plugin is not found here",
     "transforms.x.type='java.lang.String'": "a Java class that is no plugin is not found here",
@@ -63,7 +63,7 @@ DIFFERENT = {
 
 
 def worker(name: str) -> dict[str, str]:
-    """The properties of the worker that was asked."""
+    """The properties of a worker of the record."""
     return {"group.id": f"validate-{name}", "key.converter": STRING, "value.converter": STRING, **WORKERS[name]}
 
 
@@ -85,7 +85,7 @@ async def ours(case: dict[str, Any]) -> tuple[int, Any]:
 
 
 def created(case: dict[str, Any]) -> RestError:
-    """Why a connector is not created."""
+    """The error with which a connector is not created."""
     config = {"name": case["body"]["name"], **case["body"]["config"]}
     try:
         return invalid_config([problem.message for problem in problems_of(config, worker(case["worker"]))])
@@ -96,7 +96,7 @@ def created(case: dict[str, Any]) -> RestError:
 
 
 def recorded(case: dict[str, Any]) -> Any:
-    """The recorded answer, whole but for documentation."""
+    """The recorded answer, complete except for documentation."""
     answer = case["answer"]
     if isinstance(answer, dict) and "configs" in answer:
         configs = [
@@ -110,7 +110,7 @@ def recorded(case: dict[str, Any]) -> Any:
 
 
 def of_both(answer: Any) -> Any:
-    """What both sides have of an answer."""
+    """The part of an answer that both sides have."""
     if isinstance(answer, dict) and "configs" in answer:
         configs = [config_of_both(config) for config in answer["configs"] if not own(config["definition"])]
         configs = [config for config in configs if shared(config["value"]["name"])]
@@ -171,7 +171,7 @@ def different(name: str) -> bool:
 
 
 def ready(case: dict[str, Any]) -> bool:
-    """Whether all plugins that it is about are there."""
+    """Whether all plugins that it is about are available."""
     return all(
         named_cls in KNOWN or THEIRS not in named_cls or named_cls.endswith("Connector")
         for named_cls in named_classes(case)

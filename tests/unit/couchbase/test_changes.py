@@ -1,4 +1,4 @@
-"""What a client of changes makes of maps that are pushed and of connections that end."""
+"""How a client of changes handles pushed maps and connections that end."""
 
 import asyncio
 import json
@@ -75,8 +75,10 @@ def test_without_flow_control_the_window_is_our_own() -> None:
 
 
 class Scripted(VbucketChanges):
-    """A client whose servers answer as scripted: a status and when, or None for a node that is away. It hears for how
-    long each refusal has lasted, and ends with the script."""
+    """A client whose servers answer as scripted: a status and when, or None for an unreachable node.
+
+    It records for how long each refusal has lasted, and ends with the script.
+    """
 
     def __init__(self, script: list[tuple[float, int | None]]) -> None:
         super().__init__(new()[0], StreamOptions(), lambda: None)
@@ -97,11 +99,11 @@ class Scripted(VbucketChanges):
         self.refused_for.append((answer.status, fields["seconds"]))
 
     def _roll_back(self, vbucket: Vbucket, seqno: int) -> None:
-        """Nothing was read."""
+        """Does nothing, since no change was read."""
 
 
 def refused_for(*script: tuple[float, int | None]) -> list[tuple[int, float]]:
-    """By the client, on fake time."""
+    """The refusals that the client recorded, on fake time."""
 
     async def work() -> list[tuple[int, float]]:
         changes = Scripted(list(script))
@@ -136,7 +138,7 @@ async def test_a_stream_that_is_left_for_a_dropped_collection_is_closed_before_t
         where = "one:11210"
 
         def forget(self, number: int) -> None:
-            """Its events are passed over."""
+            """Its events are skipped."""
 
         async def close_stream(self, number: int) -> None:
             closed.append(number)

@@ -1,4 +1,4 @@
-"""Which node is asked for the bucket's collections."""
+"""Which node is queried for the bucket's collections."""
 
 import asyncio
 from typing import cast

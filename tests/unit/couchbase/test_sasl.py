@@ -1,4 +1,4 @@
-"""SCRAM against a recorded exchange, and what a client must not accept."""
+"""SCRAM against a recorded exchange, and the messages that a client must refuse."""
 
 import pytest
 

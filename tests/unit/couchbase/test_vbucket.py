@@ -1,4 +1,4 @@
-"""From where a stream is asked for after whatever came: always a range that servers accept."""
+"""The position from which a stream is requested, after any events: always a range that servers accept."""
 
 import struct
 

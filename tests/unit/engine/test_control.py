@@ -1,4 +1,4 @@
-"""Orders to a copy run, and the right to go on."""
+"""Orders to a copy run, and its right to continue."""
 
 import time
 

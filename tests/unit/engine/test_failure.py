@@ -1,4 +1,4 @@
-"""Why a copy run failed: what the same configuration meets again is told from what passes."""
+"""Why a copy run failed: errors that the same configuration would meet again differ from passing ones."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException

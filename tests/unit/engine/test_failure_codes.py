@@ -1,4 +1,4 @@
-"""What a refused record batch means for its task."""
+"""How a refused record batch affects its task."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a connector's task counts by itself, as its copy run reports it."""
+"""The metrics that a connector's task counts itself, as its copy run reports them."""
 
 import math
 from collections.abc import Iterator, Sequence

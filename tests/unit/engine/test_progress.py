@@ -1,4 +1,4 @@
-"""What a copy run tells about its pace."""
+"""A copy run's reports on its pace."""
 
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_RECORDS
 from keelman.engine.progress import Progress

@@ -12,7 +12,7 @@ from keelman.engine.reading import read_to, time_ms
 
 
 class Given:
-    """What a consumer would give, call after call."""
+    """A consumer that returns these batches, call by call."""
 
     def __init__(self, *batches: list[Message]) -> None:
         self.batches = list(batches)

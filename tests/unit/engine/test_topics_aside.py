@@ -1,4 +1,4 @@
-"""What is set aside is tried again ever later, and is so no more once its target has taken something."""
+"""A topic that was set aside is retried ever later, until its target accepts a record of it."""
 
 from keelman.connect.records import TopicPartition
 from keelman.engine.topics_aside import FIRST_SECONDS, MOST_SECONDS, TopicsAside

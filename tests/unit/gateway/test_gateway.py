@@ -1,4 +1,4 @@
-"""The gateway's pure parts: what it refuses by itself, whose errors become which, which headers end here."""
+"""The gateway's pure parts: its own refusals, the mapping of errors, and the headers that it does not forward."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from support.eventually import eventually
 
 SECONDS = 10.0
 SUPPORTED = b"\0\0" + struct.pack(">i", 0)
-"""An answer to ApiVersions 0 that knows no requests at all."""
+"""An answer to ApiVersions 0 that lists no requests at all."""
 
 
 class Echo:
@@ -33,7 +33,7 @@ class Echo:
         return self
 
     def build_request_header(self, correlation_id: int, client_id: str) -> Any:
-        """Number and version of a request that there is not."""
+        """Number and version of an unknown request."""
         return SimpleNamespace(encode=lambda: struct.pack(">hhih", 99, 0, correlation_id, len(client_id)))
 
     def encode(self) -> bytes:
@@ -52,13 +52,13 @@ class Broken(Echo):
 
 
 class Broker:
-    """Takes one connection. What it sends is the test's to say, once the connection is made."""
+    """Accepts one connection. The test decides what is sent on it."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
 
     async def took(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answers the first question, about the versions."""
+        """Answers the first request, for the versions."""
         self.reader, self.writer = reader, writer
         request = await self.asked()
         assert struct.unpack_from(">h", request)[0] == ApiVersionRequest_v0.API_KEY
@@ -70,7 +70,7 @@ class Broker:
         return await self.reader.readexactly(size)
 
     async def numbers(self, count: int) -> list[int]:
-        """Those of the next requests."""
+        """The correlation ids of the next requests."""
         return [struct.unpack_from(">i", await self.asked(), 4)[0] for _ in range(count)]
 
 

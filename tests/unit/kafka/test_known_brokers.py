@@ -1,4 +1,4 @@
-"""What a process remembers of the clusters that its clients have met."""
+"""The brokers that a process remembers of the clusters that its clients have met."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom of several brokers to ask, and which of them have been silent."""
+"""Which of several brokers are called, and which count as silent."""
 
 from __future__ import annotations
 

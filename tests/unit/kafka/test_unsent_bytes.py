@@ -1,4 +1,4 @@
-"""Whether the other end of a connection takes what is sent to it."""
+"""Whether the other end of a connection accepts the bytes sent to it."""
 
 import asyncio
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from support.eventually import eventually
 
 @dataclass
 class Connection:
-    """The part of the library's that is looked at."""
+    """The part of the library's connection that is used."""
 
     _writer: asyncio.StreamWriter | None
 

@@ -1,4 +1,4 @@
-"""What a workload's names and addresses look like."""
+"""The form of a workload's names and addresses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The documents: each file and folder of the repository that they name is there."""
+"""Each file and folder of the repository that the documents name exists."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_a_page_names_is_there(page: Path) -> None:
         if not line.startswith(" "):
             beside = None
         for name in NAMED.findall(line):
-            # A bare name is that of a neighbour of the last one that was named with its room.
+            # A bare name is a neighbour of the last file that was named with its folder.
             if "/" not in name:
                 if name not in OF_EVERY_PROCESS and (beside is None or not (beside / name).exists()):
                     missing.append(name)

@@ -1,4 +1,4 @@
-"""The second try of `.ci/run`: what may have one, and what comes of it, with a real pytest."""
+"""The second try of `.ci/run`: which tests may have one, and its result, with a real pytest."""
 
 import os
 import runpy
@@ -34,8 +34,8 @@ def tree(folder: Path, **failures: int) -> Path:
 
 
 def run(folder: Path) -> tuple[int, str]:
-    """What the run with its second try ends with, and prints."""
-    plain = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # ours take most of a start, and do nothing here
+    """The exit code and output of the run with its second try."""
+    plain = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # our plugins slow the start down, and do nothing here
     command = [sys.executable, str(TOOL), sys.executable, "-m", "pytest", "-q", "."]
     done = subprocess.run(command, cwd=folder, env=plain, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout

@@ -22,7 +22,7 @@ CLASSES = KeelmanError.__subclasses__()
 
 
 class Echo:
-    """Raises what it holds, in all four kinds of call."""
+    """Raises the error that it was given, in all four kinds of call."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None

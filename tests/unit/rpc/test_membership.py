@@ -1,4 +1,4 @@
-"""What a member starts with: its own certificate, of its own key, by the CA beside it, in its time."""
+"""A member's credentials: a certificate for its own key, signed by the CA beside it, within its validity."""
 
 import stat
 from datetime import UTC, datetime, timedelta

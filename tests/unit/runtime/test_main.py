@@ -1,4 +1,4 @@
-"""The main of every service: flags, `config`, exit codes and what wrong usage says."""
+"""The main of every service: flags, `config`, exit codes and the messages about wrong usage."""
 
 from __future__ import annotations
 

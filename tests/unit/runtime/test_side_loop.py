@@ -1,4 +1,4 @@
-"""The event loop of plain threads: the one beside all of them, and the one that a thread drives itself."""
+"""The event loop for plain threads: the shared loop beside them, and the loop that a thread drives itself."""
 
 import asyncio
 import socket

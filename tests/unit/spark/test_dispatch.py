@@ -1,4 +1,4 @@
-"""What orders and reports of runs do: which reach a slot, which are refused, and what the worker hears."""
+"""The effects of orders and reports of runs: which reach a slot, which are refused, and which reach the worker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a worker may run what it has: leases, links, and incarnations that take over."""
+"""How long a worker may run its copy runs: leases, links, and incarnations that take over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which runs share a slot, which have one of their own, and which slots are kept for the next."""
+"""Which runs share a slot, which have their own, and which slots are kept for the next run."""
 
 from __future__ import annotations
 

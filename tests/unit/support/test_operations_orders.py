@@ -1,4 +1,4 @@
-"""The oracle of `make operations` against histories written by hand: what cannot be is found, what may be is not."""
+"""The oracle of `make operations` against histories written by hand: only the impossible ones are found."""
 
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ IMPOSSIBLE = {
         *(create(0, 1, {**OLD, "topic": "a"}), DELETED, create(4, 5, {**NEW, "topic": "b"})),
         end({**NEW, "topic": "b"}, topics=("a", "b")),
     ],
-    "done twice": [  # the lost answer's pause explains one of the two, not both
+    "done twice": [  # the lost answer's pause explains either, not both
         *(BEGUN, one("pause", 2, NEVER, 0), one("resume", 4, 5, 202), DELETED),
         *(create(6, 7, NEW), end(NEW, "STOPPED")),
     ],

@@ -1,4 +1,4 @@
-"""The words behind `keelman worker`: files, short flags, and what is wrong with them."""
+"""The arguments of `keelman worker`: files, short flags, and errors in them."""
 
 from typing import Any
 

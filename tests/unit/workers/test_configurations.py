@@ -1,4 +1,4 @@
-"""What a worker configuration may say, how it is read, and what of it is shown."""
+"""Worker configurations: the legal keys, how the content is read, and which values are shown."""
 
 from __future__ import annotations
 

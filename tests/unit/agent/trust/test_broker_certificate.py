@@ -41,7 +41,7 @@ def signed(*hosts: str, authority: Authority = CA, life: timedelta = timedelta(d
 
 @dataclass
 class Signing(CertificateServiceServicer):
-    """Signs for these hosts, or says why not."""
+    """Signs for these hosts, or answers with the problem."""
 
     hosts: tuple[str, ...] = ("host.example.org", "fd00::1")
     problem: str = ""
@@ -91,7 +91,7 @@ def missing(match: str) -> Iterator[None]:
 
 
 def why(certificate: Certificate) -> str:
-    """Why a broker gets no files."""
+    """The reason why a broker gets no files."""
     try:
         certificate.files("fd00::1")
     except (Unavailable, FailedPrecondition) as error:

@@ -1,4 +1,4 @@
-"""What a workload is started with: its command, its settings, its ports and its plugins."""
+"""How a workload is started: its command, its settings, its ports and its plugins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When an agent has a farewell said for a worker, and the note that the worker keeps for it."""
+"""When an agent makes a worker's member leave its group, and the note that the worker keeps for this."""
 
 import os
 import subprocess

@@ -1,5 +1,7 @@
-"""A broker is removed whatever kept it from being started, and what cannot be removed is reported; what an earlier
-agent started is left alone until it is known what is wanted."""
+"""A broker is removed even if it could not be started, and a failed removal is reported.
+
+A process that an earlier agent started is left alone until its goal is known.
+"""
 
 from __future__ import annotations
 

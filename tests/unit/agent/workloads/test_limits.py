@@ -1,4 +1,4 @@
-"""Which way holds workloads to their limits, and what each does."""
+"""How workloads are held to their limits, and the effect of each way."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def test_a_group_of_its_own_says_that_it_was_killed_for_its_memory() -> None:
 
 def test_where_a_group_cannot_be_made_the_agent_watches() -> None:
     tree, limiter = cgroups()
-    tree.enabled[f"{MOUNT}/keelman.slice"].clear()  # somebody took the controllers away
+    tree.enabled[f"{MOUNT}/keelman.slice"].clear()  # the controllers were taken away
     held = limiter.hold("worker/a/0", ResourceLimits(0, MIB))
     assert (held.by, held.enter, held.prefix) == ("watchdog", None, ())
     assert held_record(RECORD, held, ResourceLimits(0, MIB)).memory_limit == MIB

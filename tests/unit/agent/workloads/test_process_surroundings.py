@@ -1,4 +1,4 @@
-"""What a workload finds around itself: environment, folders, and the user that it runs as."""
+"""A workload's surroundings: environment, folders, and the user that it runs as."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workers of a node start a few at a time, in the order in which they asked."""
+"""Workers of a node start a few at a time, in the order of their requests."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from keelman.agent.workloads.turns import TURN_SECONDS, StartTurns
 
 
 class Node:
-    """Workers that ask, and whom the turns have woken."""
+    """Workers that request turns, and those that were woken."""
 
     def __init__(self, most: int) -> None:
         self.turns = StartTurns(most)

@@ -1,4 +1,4 @@
-"""What `--wait` takes for the effect of an update or of a drain."""
+"""The changes that `--wait` takes for the effect of an update or of a drain."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_brokers_are_as_wanted_when_they_run() -> None:
 
 
 class Updated:
-    """A gateway behind which a planner takes up a change when it is asked for the third time."""
+    """A gateway whose planner takes a change up at the third read."""
 
     def __init__(self) -> None:
         self.asked = 0

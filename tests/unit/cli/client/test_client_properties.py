@@ -1,4 +1,4 @@
-"""What the command line asks brokers with."""
+"""The client properties with which the command line connects to brokers."""
 
 from typing import Any, cast
 

@@ -1,4 +1,4 @@
-"""What the command line refuses of a plugin's file before it asks anybody."""
+"""A plugin's file that the command line refuses without a call to the gateway."""
 
 from pathlib import Path
 

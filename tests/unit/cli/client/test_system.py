@@ -1,4 +1,4 @@
-"""What a running system writes of itself, and who finds the gateway by it."""
+"""The file that a running system writes about itself, and how the gateway is found by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The main job's judgements: what INPUT may be, which attempt goes on, what is equal, how far it is."""
+"""The main job's decisions: legal inputs, which attempt continues, equality of files, progress."""
 
 from __future__ import annotations
 

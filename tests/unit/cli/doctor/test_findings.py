@@ -1,4 +1,4 @@
-"""What is wrong is found, with a remedy; what is well is not."""
+"""Faults are found, with a remedy; healthy resources have no finding."""
 
 from __future__ import annotations
 

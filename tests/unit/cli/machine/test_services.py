@@ -1,4 +1,4 @@
-"""The services of `keelman up`: which ports they get."""
+"""The services of `keelman up` and their ports."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
 
 
 def test_only_the_process_that_runs_the_system_takes_ports(tmp_path: Path) -> None:
-    """Whoever else held them would send it to others: `up --detach`, and a second `up` beside a running one."""
+    """Ports held by another process (`up --detach`, a second `up`) would make the running system choose others."""
     home = Home(tmp_path / "home")
     UpOptions.of(home.root, [], free_ports=True, broker=False)
     assert not home.root.exists()

@@ -1,4 +1,4 @@
-"""What is printed: tables for people, proto JSON for programs."""
+"""Output: tables for people, proto JSON for programs."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ TERMINAL = 80
 LONG = "a-very-long-name-as-a-user-may-choose-one-0123456789-0123456789"
 FEW, MANY = 16, 1_234_567
 WORDS = {"type": "transformation"}
-"""Fields that are texts on the wire and have one of a few words."""
+"""Fields that are texts on the wire, but whose values are single words."""
 SHOWN = (*KINDS, PLUGIN_CLASSES)
 
 
@@ -43,7 +43,7 @@ def value_for(field: Any) -> Any:
 
 
 def filled(message: Any, depth: int = 5) -> Any:
-    """The message with a long value in each of its fields, and one in each that is repeated."""
+    """The message with a long value in each of its fields, one item in each repeated field."""
     for field in message.DESCRIPTOR.fields:
         if field.message_type is None:
             value = value_for(field)
@@ -58,14 +58,14 @@ def filled(message: Any, depth: int = 5) -> Any:
 
 
 def lines_of(kind: Kind) -> list[Any]:
-    """What a table of this kind has a line of."""
+    """The objects of which a table of this kind shows a line each."""
     if kind is PLUGIN_CLASSES:
         return [ListedClass(f"com.acme.{LONG}", "transformation", LONG, LONG, LONG)]
     noun = (kind.wire or kind.singular).replace("-", "_")
     module = importlib.import_module(f"keelman.api.{kind.area}.v1.{noun}_pb2")
     item = filled(getattr(module, "".join(word.capitalize() for word in noun.split("_")))())
     if kind is kinds.CONNECTORS:
-        item.ClearField("lag_bytes")  # what is left is counted in one unit
+        item.ClearField("lag_bytes")  # the lag is counted in one unit
     if kind is kinds.TOPICS:
         return [topic_line(item)]
     return list(plan_lines([item])) if kind is kinds.PLANS else [item]

@@ -1,4 +1,4 @@
-"""Dead letters: their headers are Connect's, and what was written is read back."""
+"""Dead letters: their headers are Connect's, and a written letter is read back."""
 
 from __future__ import annotations
 

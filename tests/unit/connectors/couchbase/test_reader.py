@@ -1,4 +1,4 @@
-"""What a task's reader commits and waits for before anything has changed."""
+"""The offsets that a task's reader commits, and when it may be parked, before any document has changed."""
 
 from collections.abc import Mapping
 from typing import Any, cast
@@ -39,11 +39,11 @@ class Quiet:
         return {0: (6, 7), 1: (6, 7)}
 
     async def close(self) -> None:
-        """Nothing is open."""
+        """Has nothing to close."""
 
 
 class QuietReader(CouchbaseReader):
-    """Its vbuckets begin behind change 6."""
+    """Its vbuckets begin after change 6."""
 
     async def _open(
         self, access: BucketAccess, stream_options: StreamOptions, starts: Mapping[int, Position | None]
@@ -61,7 +61,7 @@ def opened(monkeypatch: pytest.MonkeyPatch, saved: Mapping[str, Any], **more: st
 
 
 def first_batch(reader: Reader) -> SourceBatch:
-    """What it gives first."""
+    """Returns the reader's first batch."""
     batch = reader.read()
     assert batch is not None
     return batch

@@ -44,7 +44,7 @@ def test_a_renamed_file_is_left_only_once_it_is_quiet(follower: Follower, monkey
     append(follower.path, b"one\n")
     follower.all()
     old = follower.path.rename(follower.path.with_name("old"))
-    assert follower.reader.watch() is None  # its writer may still have it open, and nobody else would look
+    assert follower.reader.watch() is None  # its writer may still have it open, and only this reader would notice
     append(follower.path, b"new\n")
     for text in (b"two\n", b"three\n"):
         now += 0.9

@@ -1,4 +1,4 @@
-"""What is read, packed: partitions as Java's producer chooses them, order kept, small reads held together."""
+"""Records are packed into batches: partitions as in Java's producer, order kept, small reads held together."""
 
 from collections.abc import Callable
 
@@ -111,7 +111,7 @@ def test_who_asked_is_told_the_offset_that_his_record_got() -> None:
 
 
 def test_one_time_for_all_records_of_a_read_is_the_time_of_each() -> None:
-    """Also of reads that are held together, and of those that go to several partitions."""
+    """Also for reads that are held together, and for those that go to several partitions."""
 
     def times(batches: list[Packed]) -> list[int]:
         return [time for batch in batches for time in decode(read_header(batch.data), batch.data).timestamps_ms]

@@ -1,4 +1,4 @@
-"""How much a copy run may have on its way to the brokers, by what was delivered lately."""
+"""How many bytes a copy run may have on the way to the brokers, by its recent deliveries."""
 
 import pytest
 
@@ -8,7 +8,7 @@ MOST = 12 << 20
 
 
 def steady(rate: int, seconds: int = 60) -> SendWindow:
-    """After some time at so many bytes a second."""
+    """A window after some time at so many bytes a second."""
     send_window = SendWindow(MOST)
     for tenth in range(seconds * 10):
         send_window.delivered(rate // 10, tenth / 10)

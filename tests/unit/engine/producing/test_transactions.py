@@ -1,4 +1,4 @@
-"""What a transaction of a source holds when it ends, and when it may not end, with a client that notes its calls."""
+"""The content of a source's transaction when it ends, and when it may not end, with a recording client."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from keelman.kafka.batches.producer import EPOCH_EACH
 
 
 class NotingClient:
-    """Has every batch delivered at once; `on_flush` is called while the producer waits for that."""
+    """Delivers every batch at once; `on_flush` is called while the producer waits for that."""
 
     is_ending, coordinator_losses, transaction_version = False, 0, EPOCH_EACH
     most_bytes: dict[str, int] = {}  # noqa: RUF012
@@ -30,10 +30,10 @@ class NotingClient:
         self.calls.append(f"{records} to {topic}")
 
     def ship(self) -> None:
-        """All is sent."""
+        """Has sent everything."""
 
     def commit_when_delivered(self, _allowed: Callable[[], None]) -> None:
-        """It waits for `end`."""
+        """Waits for `end`."""
 
     async def flush(self) -> None:
         self._on_flush()

@@ -33,7 +33,7 @@ FOR_EVER = {"errors.retry.timeout": "-1", "errors.retry.delay.max.ms": "0"}
 
 
 class Kept(Writer):
-    """Keeps what it is given."""
+    """A writer that collects its batches."""
 
     def __init__(self) -> None:
         self.batches: list[SinkBatch] = []
@@ -46,7 +46,7 @@ class Kept(Writer):
 
 
 def away(control: Control, order: str, tries: int = 3) -> Any:
-    """A step whose other system is away; in the middle of it comes an order."""
+    """A step whose other system is away; an order comes in the middle of it."""
     left = [lambda: control.apply(DRAIN) if order == "drain" else control.cut("X")] + [lambda: None] * tries
 
     def work(_given: Any) -> Any:

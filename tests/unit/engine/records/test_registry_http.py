@@ -1,4 +1,4 @@
-"""The client of schema registries: TLS, a proxy, an end to all waiting, and users in URLs that nobody gets to see."""
+"""The client of schema registries: TLS, a proxy, bounded waits, and users in URLs, which are never shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In which order a sink commits, and when it does not, with a consumer that keeps what it is told."""
+"""The order in which a sink commits, and when it does not, with a recording consumer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ WORKER = {"bootstrap.servers": "none:1", "key.converter": SINK, "value.converter
 
 
 class World(Writer):
-    """A sink's commits with all that they take; it is their writer and their consumer, too."""
+    """A sink's commits with their arguments; it also serves as their writer and their consumer."""
 
     def __init__(self, zombie_seconds: float = 0.0) -> None:
         self.zombie_seconds = zombie_seconds
@@ -85,7 +85,7 @@ class World(Writer):
 
 
 class Consumed:
-    """As much of a consumer as a commit takes: it answers at its next poll."""
+    """The part of a consumer that a commit needs: it answers at its next poll."""
 
     def __init__(self, world: World) -> None:
         self._world, self._asked = world, list[Any]()

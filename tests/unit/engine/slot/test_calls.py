@@ -1,4 +1,4 @@
-"""Which methods of connectors a slot is said to be in."""
+"""The connector methods that a slot reports as running."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from keelman.engine.slot.ending import calls_under_way
 
 
 class Slow:
-    """Methods that take until they are let go."""
+    """Methods that block until the test releases them."""
 
     def __init__(self) -> None:
         self.begun, self.go_on = threading.Semaphore(0), threading.Event()
@@ -21,7 +21,7 @@ class Slow:
 
 
 class Slower(Slow):
-    """Of another connector."""
+    """A method of another connector."""
 
 
 @pytest.mark.parametrize(

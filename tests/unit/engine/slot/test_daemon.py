@@ -1,4 +1,4 @@
-"""Rows that Spark gives through a pipe: one that ends early is no end."""
+"""Rows that Spark sends through a pipe: an early end of the pipe is an error."""
 
 import io
 
@@ -11,7 +11,7 @@ BATCH = pa.RecordBatch.from_pydict({"n": pa.array([1, 2])})
 
 
 def stream() -> tuple[bytes, int]:
-    """Two batches, and how long they are without the mark behind them."""
+    """Two batches, and their length without the end mark."""
     out = io.BytesIO()
     with pa.ipc.new_stream(out, BATCH.schema) as writer:
         writer.write_batch(BATCH)

@@ -1,4 +1,4 @@
-"""A slot has the host names that its order says before it does anything, or ends with the reason."""
+"""A slot sets the host names of its order before it does anything, or ends with the reason."""
 
 from __future__ import annotations
 

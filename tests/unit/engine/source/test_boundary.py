@@ -1,4 +1,4 @@
-"""Where transactions end, and what a run does that has nothing to copy."""
+"""Where transactions end, and the behaviour of an idle run."""
 
 import time
 

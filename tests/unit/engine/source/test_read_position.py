@@ -1,4 +1,4 @@
-"""What a source's batches take of what its reader has left, and when."""
+"""How and when a source's batches reduce its reader's lag."""
 
 from pathlib import Path
 

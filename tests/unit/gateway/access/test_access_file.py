@@ -1,4 +1,4 @@
-"""The access file: what may stand in it, and that it is read again when it changes."""
+"""The access file: its legal content, and that it is read again when it changes."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_file_that_could_not_be_read_is_read_once_it_can_be(file: Path, monkey
         patched.setattr(Path, "read_text", refused)
         assert [*watched.now().tokens] == [DIGEST]
         assert "Permission denied" in watched.problem
-    file.chmod(0o640)  # as chown does, this changes neither the content nor its time
+    file.chmod(0o640)  # like chown, this changes neither the content nor its time
     assert [*watched.now().users] == ["alice"]
 
 

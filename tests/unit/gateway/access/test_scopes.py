@@ -1,4 +1,4 @@
-"""What a watch of connectors tells a caller whose role is for one worker cluster alone."""
+"""The events of a connector watch for a caller whose role is for one worker cluster alone."""
 
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorChanges, ConnectorName, UnreachableClusters
 from keelman.api.connect.v1.connector_service_pb2 import WatchConnectorsResponse

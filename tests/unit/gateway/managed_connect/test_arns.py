@@ -1,4 +1,4 @@
-"""ARNs: what is one, and whose."""
+"""ARNs: their syntax and owner."""
 
 import pytest
 

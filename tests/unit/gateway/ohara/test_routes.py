@@ -1,4 +1,4 @@
-"""Which call goes where, what is no call, and the form of each answer; with a kind of object that is kept in memory."""
+"""The route of each call, unknown calls, and the form of each answer; with a kind of object in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The order in which one partition's batches go out, and their sequence numbers."""
+"""The order in which one partition's batches are sent, and their sequence numbers."""
 
 from keelman.kafka.batches.produce_failure import CONCURRENT, NETWORK
 from keelman.kafka.batches.queue import SEQUENCES, PartitionQueue, ProducerIdentity, QueuedBatch
@@ -96,11 +96,11 @@ def test_what_is_sent_again_keeps_its_place_its_sequence_and_goes_alone() -> Non
     assert list(queue.waiting) == batches[1:]
     assert take(queue) is first
     assert first.sequence == 1
-    assert not queue.may_send(0.0, WHO)  # the second goes again too, but behind the first
+    assert not queue.may_send(0.0, WHO)  # the second is sent again too, but after the first
     queue.delivered(first)
     assert take(queue) is second
     assert second.sequence == 2
-    assert queue.may_send(0.0, WHO)  # beside it, what is new
+    assert queue.may_send(0.0, WHO)  # new batches may be sent beside it
 
 
 def test_a_held_queue_waits_longer_each_time_until_something_is_delivered() -> None:

@@ -1,4 +1,4 @@
-"""Whom a group's client asks, when its coordinator is another broker now."""
+"""Which broker a group's client calls after its coordinator has moved."""
 
 import asyncio
 from types import SimpleNamespace

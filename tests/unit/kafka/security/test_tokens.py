@@ -1,4 +1,4 @@
-"""When a client's token is renewed, and how often one is asked for that does not come."""
+"""When a client's token is renewed, and how often a failing provider is called."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AWAY = Unavailable("url: it does not answer", reason="NO_TOKEN")
 
 @dataclass
 class Giver:
-    """Gives tokens of a life in seconds, or fails."""
+    """Gives tokens with a life in seconds, or fails."""
 
     life: float = 3600.0
     failure: Exception | None = None

@@ -1,4 +1,4 @@
-"""What is a secret does not leave in a text."""
+"""Secrets are removed from texts."""
 
 import json
 import logging

@@ -51,7 +51,7 @@ def test_free_ports_differ_and_are_free() -> None:
 
 
 def test_what_one_process_is_given_no_other_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    reserve, other = Reserve(), Reserve()  # as in two processes: what is held is held in the kernel
+    reserve, other = Reserve(), Reserve()  # as in two processes, since the kernel holds reserved ports
     monkeypatch.setattr("random.randrange", lambda _end: 0)
     ports = [set(r.ports(BLOCK + 1, HOST)) | set(r.row(BLOCK + 1, HOST)) for r in (reserve, other, reserve)]
     assert [len(ports) for ports in ports] == [2 * BLOCK + 2] * 3

@@ -14,7 +14,7 @@ from support.certificates import Authority, Issued
 
 
 async def answer(scope: object, receive: object, send: object) -> None:
-    """Is never asked: connections only shake hands."""
+    """Is never called: connections only shake hands."""
 
 
 async def test_new_connections_have_the_newest_certificate() -> None:

@@ -16,7 +16,7 @@ class World:
         self.watch = ExecutorWatch("spark://m:7077", lambda: self.now)
 
     def seconds(self, count: float, *, executors: int, jobs: int) -> list[bool]:
-        """What is noted each second."""
+        """The result of the watch for each second."""
         noted = []
         for _ in range(int(count)):
             self.now += 1

@@ -1,4 +1,4 @@
-"""External broker clusters are asked side by side, and what their answers say is kept and told."""
+"""External broker clusters are queried side by side, and their answers are stored and logged."""
 
 import asyncio
 from collections.abc import Mapping
@@ -97,13 +97,13 @@ async def test_two_kafkas_may_have_groups_of_one_name(tmp_path: Path, monkeypatc
 
 
 class Brokers:
-    """Brokers that answer as they are told to."""
+    """Brokers with answers of the test."""
 
     def __init__(self) -> None:
         self.error: Exception | None = None
 
     async def kafka_cluster_id(self, properties: Mapping[str, str], *, seconds: float) -> str:
-        """As that of keelman.kafka."""
+        """The signature of keelman.kafka's function."""
         if self.error is not None:
             raise self.error
         return "id"

@@ -1,4 +1,4 @@
-"""For which workers the state service says farewell."""
+"""The workers for which the state service leaves the group."""
 
 import dataclasses
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""What users may want of a broker cluster beside its properties, and what they cannot change."""
+"""The legal specs of a broker cluster besides its properties, and the fields that cannot be changed."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""Ports that are chosen at a create: free on all nodes, and named by nobody."""
+"""Ports that are chosen at a create: free on all nodes, and named by no cluster."""
 
 from datetime import UTC, datetime
 

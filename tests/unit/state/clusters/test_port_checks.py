@@ -1,4 +1,4 @@
-"""What only one cluster can have: ports, an origin, a group and topics in Kafka."""
+"""Resources that only one cluster can have: ports, an origin, a group and topics in Kafka."""
 
 import dataclasses
 from datetime import UTC, datetime
@@ -185,7 +185,7 @@ def test_the_group_is_looked_at_before_the_topics() -> None:
     [
         (Goal.REMOVED, 6, (ProcessState.STOPPED, 5), True),
         (Goal.REMOVED, 6, (ProcessState.REMOVED, 6), True),
-        (Goal.REMOVED, 6, (ProcessState.STOPPED, 4), False),  # asked to run at 5
+        (Goal.REMOVED, 6, (ProcessState.STOPPED, 4), False),  # generation 5 was to run
         (Goal.REMOVED, 6, (ProcessState.RUNNING, 5), False),
         (Goal.STOPPED, 6, (ProcessState.STOPPED, 5), False),
         (Goal.RUNNING, 6, (ProcessState.STOPPED, 6), False),

@@ -1,4 +1,4 @@
-"""What is made of a worker cluster that comes up or does not, and of a connector after a change."""
+"""The verdicts on a worker cluster that comes up or does not, and on a connector after a change."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""What a worker answers in a rebalance is tried again; another fault of its is told."""
+"""A worker's answer during a rebalance is retried; any other error of a worker is reported."""
 
 import pytest
 

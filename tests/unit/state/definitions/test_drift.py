@@ -1,4 +1,4 @@
-"""How a connector differs from what was applied."""
+"""The differences between a connector and its applied definition."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Properties that users give to clusters: what is refused when they are written, each under its field."""
+"""Properties of clusters: invalid ones are refused when they are written, each under its field."""
 
 import dataclasses
 from datetime import UTC, datetime

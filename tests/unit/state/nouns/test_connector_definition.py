@@ -1,4 +1,4 @@
-"""Connector definitions: what may stand in one, and what becomes of it in the database."""
+"""Connector definitions: their legal specs, and their stored state."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

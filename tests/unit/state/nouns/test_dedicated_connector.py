@@ -1,4 +1,4 @@
-"""Dedicated connectors: what may stand in one, what comes with it, and what becomes of both in the database."""
+"""Dedicated connectors: their legal specs, the resources created with them, and the stored state of both."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

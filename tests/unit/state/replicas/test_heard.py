@@ -1,4 +1,4 @@
-"""Which node was silent for how long, as one who listens knows it."""
+"""Which node was silent for how long, as known to a state service that receives messages."""
 
 from keelman.model.node import NodeFigures
 from keelman.state.replicas.heard import Heard
@@ -14,7 +14,7 @@ def test_nobody_is_silent_before_one_listens() -> None:
     assert heard.silence("n1") == heard.silence("n2") == 0.0
     heard.listens()
     now = 203.0
-    heard.listens()  # it listens already
+    heard.listens()  # it receives messages already
     assert (heard.silence("n1"), heard.silence("n2")) == (3.0, 3.0)
     heard.note("n1")
     now = 205.0

@@ -1,4 +1,4 @@
-"""Who has a lease by the epoch of its row, where several processes have one database."""
+"""The holder of a lease, by the epoch of its row, where several processes share a database."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LEADER = "leader"
 
 
 class Shared(Database):
-    """A database that others may have, too."""
+    """A database that other processes may share."""
 
     @property
     def is_sole(self) -> bool:
@@ -36,7 +36,7 @@ async def test_who_was_overtaken_stores_nothing_though_it_has_not_heard_of_it(tm
         first, second = (Lease(shared, LEADER, SECONDS, lambda: float(next(ticks)), name) for name in ("one", "two"))
         await first.take()
         await check(first)
-        await second.take()  # the first one's beat has stood still for longer than its lease
+        await second.take()  # the first holder's beat has not changed for longer than its lease
         assert (first.epoch, second.epoch) == (1, 2)
         with pytest.raises(LeaseLost, match=f"lease of {LEADER}"):
             await check(first)

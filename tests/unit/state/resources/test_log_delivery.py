@@ -1,4 +1,4 @@
-"""Log delivery: what is refused, and what agents are told."""
+"""Log delivery: refusals, and the assignments that agents get."""
 
 from __future__ import annotations
 

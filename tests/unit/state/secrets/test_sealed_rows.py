@@ -1,4 +1,4 @@
-"""Secrets are sealed at the start: what others wait for meanwhile, and for how long."""
+"""Secrets are sealed at the start: which waits this causes, and how long they are."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def test_a_command_that_prints_a_new_key_alone_is_told_what_to_print(tmp_p
 async def test_a_transaction_that_seals_many_rows_never_stands_still_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL ends one after 10 s without a statement."""
+    """PostgreSQL ends a transaction after 10 s without a statement."""
     monkeypatch.setattr(sealed_rows, "ROWS_AT_ONCE", 2)
     done: list[str] = []
 

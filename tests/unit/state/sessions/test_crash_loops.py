@@ -1,4 +1,4 @@
-"""What is stored of a process that fails at each start."""
+"""The stored status of a process that fails at each start."""
 
 import dataclasses
 

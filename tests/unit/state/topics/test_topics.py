@@ -1,4 +1,4 @@
-"""What may be wanted of topics, where they differ from it, and where they stand."""
+"""Topics: their legal specs, the differences between spec and brokers, and their states."""
 
 import dataclasses
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""The CA of a database: tokens that end, names that belong to keys, and a private key that is sealed."""
+"""The CA of a database: tokens that expire, names that belong to keys, and a sealed private key."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -168,12 +168,12 @@ async def test_the_agent_of_a_node_gets_its_brokers_a_certificate_that_is_not_it
 
 
 def hosts_of(pem: str) -> set[str]:
-    """What a certificate names, but for what we give."""
+    """The hosts that a certificate names, without those that keelman adds."""
     return {host for host in certificate_facts(pem.encode()).hosts if not host.endswith(".keelman.internal")}
 
 
 async def named(members: Members, node: str, hosts: list[str], asked_from: str = "") -> set[str]:
-    """The hosts in the certificate of the brokers of a node that joins for it."""
+    """Issues a node's certificate and its brokers' certificate; returns the hosts in the latter."""
     own, brokers = certificate_request(made_key()), certificate_request(made_key())
     await members.issue(Identity(IdentityKind.NODE, node), own, [])
     pem = await members.of_brokers(node, key_digest_of(own), brokers, hosts, asked_from=asked_from)

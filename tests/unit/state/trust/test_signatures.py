@@ -1,4 +1,4 @@
-"""A signature is used once, but for tries of one second; of what is long over nothing is kept."""
+"""A signature is used once, except for retries within one second; expired signatures are forgotten."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Java plugins of a worker whose machine lacks what they run with: listed with the reason, and refused with it."""
+"""Java plugins of a worker whose machine lacks their runtime: listed with the reason, and refused with it."""
 
 from __future__ import annotations
 

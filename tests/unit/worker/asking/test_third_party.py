@@ -1,4 +1,4 @@
-"""Stand-ins for third-party classes in a worker's registry: a real plugin host behind each."""
+"""Stand-ins for third-party classes in a worker's registry: each has a real plugin host behind it."""
 
 import asyncio
 from pathlib import Path

@@ -65,7 +65,7 @@ def ordered(config: Config) -> bool:
 
 
 def due_again(config: Config) -> bool:
-    """Whether a data set that was read an hour ago is to be read again."""
+    """Whether a data set that was read an hour ago is due to be read again."""
     return Books(config, lambda value: None if "part" in value else {"time": int(time.time() * 1000) - 3_600_000}).due
 
 

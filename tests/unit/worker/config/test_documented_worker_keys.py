@@ -36,7 +36,7 @@ Observe = Callable[[Raw], Any]
 
 
 class Seen(NamedTuple):
-    """With this value `observe` gives that, and without it something else; `beside` are other keys that it takes."""
+    """With this value `observe` returns `expected`, without it another; `beside` are further keys to set."""
 
     value: str
     observe: Observe
@@ -73,7 +73,7 @@ def of_policy(field: str) -> Observe:
 
 
 def machine(raw: Raw) -> tuple[MachineOptions, int]:
-    """What a slot of third-party code is bound to."""
+    """The limits of a slot with third-party code."""
     results: list[Any] = []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(run, "set_machine_options", results.append)
@@ -186,7 +186,7 @@ def test_a_key_has_its_effect(key: str, tmp_path: Path) -> None:
     before: Any = None
     try:
         before = observe({**OF_A_GROUP, **beside})
-    except Exception as error:  # what cannot be without the key
+    except Exception as error:  # required beside the key
         before = error
     assert observe({**OF_A_GROUP, **beside, key: value}) == expected
     assert before != expected or key == "rest.advertised.listener", "it is so without the key, too"

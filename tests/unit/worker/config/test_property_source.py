@@ -1,4 +1,4 @@
-"""What is wrong with a worker's properties is told with the file and the line, and without secrets."""
+"""Errors in a worker's properties are reported with file and line, and without secrets."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ FILE_PROVIDER = {
 
 
 def written(folder: Path, *lines: str) -> Path:
-    """A file that begins with these lines, all else in good order behind them."""
+    """A file that begins with these lines, followed by valid ones."""
     file = folder / "worker.properties"
     file.write_text("\n".join([*lines, *(f"{key}={value}" for key, value in OF_A_GROUP.items())]))
     return file

@@ -1,4 +1,4 @@
-"""What references stand for on a worker, and when that counts as changed."""
+"""The values of references on a worker, and when a value counts as changed."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ PROVIDERS = {"config.providers": "file", "config.providers.file.class": f"{PACKA
 
 
 class Kit:
-    """Secrets that look often, with a file, and how often they told of something new."""
+    """Secrets that are checked often, with a file, and the number of changes that they reported."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -83,7 +83,7 @@ async def test_only_another_value_is_a_change_and_only_for_those_who_use_it(kit:
     os.utime(kit.file, ns=(1, 1))
     kit.file.write_text("b=other-value\n# newer\na=first-value\n")
     await kit.reads_again()
-    kit.file.write_text("")  # as it is in the middle of being written
+    kit.file.write_text("")  # as in the middle of a write
     await kit.reads_again()
     assert [kit.secrets.versions(config) for config in (config, other, none)] == before
     assert kit.told == told

@@ -1,4 +1,4 @@
-"""Whether members of another kind in a worker's group may be dead: which, how long, and what proves that they live."""
+"""Whether members of another kind in a worker's group may be dead: which, for how long, and what proves them alive."""
 
 import pytest
 
@@ -14,7 +14,7 @@ TWO = ("a", "b")
         (TWO, "Stable", 15.0, False),  # Java's session and the margin are over
         (("b",), "Stable", 14.9, True),  # one has lapsed
         (("b",), "Stable", 15.0, False),
-        ((*TWO, "c"), "Stable", 0.1, False),  # nobody joins among the dead
+        ((*TWO, "c"), "Stable", 0.1, False),  # a dead member does not join
         (("a", "c"), "Stable", 0.1, False),
         (TWO, "PreparingRebalance", 74.9, True),  # a round may wait for the dead
         (TWO, "PreparingRebalance", 75.0, False),

@@ -1,4 +1,4 @@
-"""What a worker reports of itself: counted when it has other work, and its problems when statuses change."""
+"""A worker's reports on itself: counts when its work changes, and problems when statuses change."""
 
 import asyncio
 from types import SimpleNamespace

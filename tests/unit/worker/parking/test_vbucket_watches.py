@@ -19,13 +19,15 @@ COLLECTIONS = {"a": 8, "b": 9, "c": 10}
 
 
 def reading(collection: str) -> dict[str, str]:
-    """How a task's bucket is reached that reads this collection; the whole of it for an empty name."""
+    """The connection to the bucket of a task that reads this collection; the whole bucket for an empty name."""
     return {**REACHED, "couchbase.collections": f"s.{collection}"} if collection else REACHED
 
 
 class Node:
-    """With one vbucket, whose last change is 5, of collection `a`. It does not tell of the collection
-    `refused`, and with `is_away` of none."""
+    """A node with one vbucket, whose last change is 5, of collection `a`.
+
+    It does not report on the collection `refused`, and with `is_away` on none.
+    """
 
     where, features = "one:11210", frozenset((Feature.COLLECTIONS,))
 
@@ -53,7 +55,7 @@ class Node:
 
 
 class Watched:
-    """What is watched of a bucket; each waits behind change 3, and reads collections of scope `s`."""
+    """The watches of a bucket; each waits after change 3, and reads collections of scope `s`."""
 
     def __init__(self, *collections: str) -> None:
         self.node, self.woken = Node(), list[str]()

@@ -1,4 +1,4 @@
-"""The worker looks at those connectors alone that something has changed about, and at all of them now and then."""
+"""The worker checks only changed connectors, and all of them from time to time."""
 
 import time
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ def test_many_are_looked_at_in_pieces_what_was_told_first() -> None:
     assert news.take() == {"0", "1", "2", "3"}
     news.add(["9", "x", "y"])
     assert news.take() == {"9", "x", "y", "4"}
-    news.add_all()  # in the middle of a round: it goes on to its end, and another follows
+    news.add_all()  # in the middle of a round, which continues to its end before another
     assert [news.take(), news.take(), news.more] == [{"5", "6", "7", "8"}, {"9"}, True]
     assert [len(news.take()) for _ in range(3)] == [4, 4, 2]
     assert not news.more

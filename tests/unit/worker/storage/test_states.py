@@ -1,4 +1,4 @@
-"""What the three topics say, record by record, and the exact bytes that we write."""
+"""The state read from the three topics, record by record, and the exact bytes that we write."""
 
 import json
 
@@ -194,7 +194,7 @@ def test_what_was_overwritten_with_nonsense_is_put_back() -> None:
 
 
 def test_what_deleted_connectors_left_is_found() -> None:
-    """Connect's own deletion leaves task and commit records, which come back once a connector has the name again."""
+    """Connect's own deletion leaves task and commit records, which count again once a connector has the name again."""
     results = [*records.task_records("x", [{}, {}]), records.commit_record("x", 2)]
     state = applied(*results, (b"connector-x", None), (b"target-state-x", None), records.fencing_record("x", 2))
     assert state.leftovers() == [(b"task-x-1", None), (b"task-x-0", None), (b"commit-x", None)]

@@ -1,4 +1,4 @@
-"""What a worker sends to its Spark service, and in which order."""
+"""The messages of a worker to its Spark service, and their order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tasks that a worker has at work, and what their copy runs say while the configuration changes."""
+"""The tasks that a worker runs, and the reports of their copy runs while the configuration changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WATCH = watches.Watch(file=watches.FileWatch(path="/nowhere/in", size=0, inode=1
 
 
 class Link:
-    """A worker's link and its place in its group, in which nothing happens; keeps the orders that are sent."""
+    """A worker's link and its place in its group, without events; records the orders that are sent."""
 
     healthy, generation, closed = True, 1, ""
 
@@ -69,7 +69,7 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
 
 
 async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
-    """It drains for a while after its connector was deleted, and tells what it copies until then."""
+    """A copy run drains for a while after its connector was deleted, and reports its progress until then."""
     store, link = (
         StandaloneStore(
             checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", callbacks=store_callbacks()

@@ -36,7 +36,7 @@ def test_kinds_do_not_wait_for_each_other() -> None:
 
 
 def test_one_of_another_kind_by_now_waits_there_alone() -> None:
-    """A task whose plugin has been asked meanwhile: to have a turn of its former kind would be to wait for ever."""
+    """The kind of the task has changed because its plugin was queried: a turn of the former kind would never come."""
     turns, called = StartQueue(1), list[str]()
     assert turns.take("", "a", lambda: None)
     assert turns.take("/plugin", "b", lambda: None)

@@ -1,4 +1,4 @@
-"""What is refused of a stranger's archive, each with its rule and entry."""
+"""Refusals of untrusted archives, each with its rule and entry."""
 
 import gzip
 import io
@@ -128,7 +128,7 @@ def test_bombs():
     refused("ratio", "a", zipped(("a", zeros)))
     message = refused("ratio", "", tarred(("a", zeros)))
     assert "50 times" in message
-    refused("ratio", "", zipped(*[(f"{n}", zeros[: 1 << 15]) for n in range(8)]))  # each small, and all too much
+    refused("ratio", "", zipped(*[(f"{n}", zeros[: 1 << 15]) for n in range(8)]))  # small, but too large together
     refused("entries", "", zipped(*[(f"{n}", b"") for n in range(11)]))
     refused("entries", "", tarred(*[(f"{n}", b"") for n in range(11)]))
     with pytest.raises(ArchiveRefused, match="total-size"):
@@ -140,7 +140,7 @@ def test_bombs():
 def test_entries_that_share_their_bytes():
     data = bytearray(zipped(("a", b"1" * 100), ("b", b"1" * 100)))
     second = data.index(b"PK\x01\x02", data.index(b"PK\x01\x02") + 1)
-    struct.pack_into("<I", data, second + 42, 0)  # where the first one's header is
+    struct.pack_into("<I", data, second + 42, 0)  # at the place of the first entry's header
     refused("overlap", "b", bytes(data))
 
 

@@ -1,4 +1,4 @@
-"""What is told of a plugin's file without starting anything of it."""
+"""The description of a plugin's file, read without running any of its code."""
 
 import io
 import tarfile

@@ -1,4 +1,4 @@
-"""What is refused of the properties of a worker of Apache Kafka Connect is what Connect itself refuses."""
+"""Properties are refused for a worker of Apache Kafka Connect if Connect itself refuses them."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Workers that speak https and ask for a password, and the gateway's ways to them: real listeners of a worker."""
+"""Workers with https and passwords, and the gateway's access to them: real listeners of a worker."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from support.worker.refused_properties import EXTENSION
 from support.worker_properties import OF_A_GROUP
 
 LOGGERS = Outgoing("GET", b"/admin/loggers")
-"""What a worker answers before it has a group too."""
+"""A request that a worker answers even before it has a group."""
 LET_IN = 200
 
 

@@ -1,4 +1,4 @@
-"""What becomes of a request whose worker breaks off: the next gets it, where workers do it once however often asked."""
+"""A request whose worker breaks off is sent to the next worker, if workers do it only once however often it arrives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ANSWER = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
 
 
 class State:
-    """Where the workers of the cluster are."""
+    """The addresses of the cluster's workers."""
 
     def __init__(self, *ports: int) -> None:
         self.ports, self.engine = ports, "keelman"
@@ -28,7 +28,7 @@ class State:
 
 
 async def worker(answer: bytes) -> asyncio.Server:
-    """Reads a request's head and answers with these bytes, or breaks off where there are none."""
+    """Reads a request's head and answers with these bytes, or breaks off if there are none."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")

@@ -1,4 +1,4 @@
-"""`keelman token create`: what it prints, and what becomes of an access file."""
+"""`keelman token create`: its output, and its changes to an access file."""
 
 from __future__ import annotations
 

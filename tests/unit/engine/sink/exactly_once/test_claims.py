@@ -1,4 +1,4 @@
-"""Which task of a Kafka sink may commit for a partition, and whose offsets are whose: the rules, without a broker."""
+"""Which task of a Kafka sink may commit for a partition, and whose offsets count: the rules, without a broker."""
 
 from collections.abc import Collection, Sequence
 
@@ -18,7 +18,7 @@ MINE, THEIRS = SinkReader("workers", "group", "cluster"), SinkReader("others", "
 
 
 class Log:
-    """A kept topic in memory that all tasks of a test share. It stands for order only: nothing is ever compacted."""
+    """A kept topic in memory that all tasks of a test share. It models the order only: nothing is ever compacted."""
 
     name = "kept"
 

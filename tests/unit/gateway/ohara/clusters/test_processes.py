@@ -1,4 +1,4 @@
-"""What clusters are said to be, from what their processes are."""
+"""The states of clusters, derived from their processes."""
 
 from __future__ import annotations
 

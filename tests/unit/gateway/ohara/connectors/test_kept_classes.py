@@ -1,4 +1,4 @@
-"""What is known of classes, and what of it is kept."""
+"""The known classes, and the part of them that is stored."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is answered of a connector's life, from its definition and its worker cluster."""
+"""The answers about a connector's life, from its definition and its worker cluster."""
 
 from keelman.api.connect.v1 import broker_cluster_pb2 as states
 from keelman.api.connect.v1 import connector_definition_pb2 as goals

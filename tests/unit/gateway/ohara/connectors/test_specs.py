@@ -1,4 +1,4 @@
-"""What a connector's settings are kept as, and answered from."""
+"""The stored form of a connector's settings, and the answers made from it."""
 
 from typing import Any
 
@@ -21,13 +21,13 @@ BATCH = {"name": "batch.size", "type": "INT", "required": False, "default_value"
 
 
 def settings(**fields: Any) -> dict[str, Any]:
-    """Of a connector, with the defaults."""
+    """A connector's settings, with the defaults."""
     sent = {"group": "g", "name": "c", "connector.class": "a.Source", "workerClusterKey": "wk", "topicKeys": ["t"]}
     return created(SENT, sent | fields)
 
 
 def kept(expected_settings: ConnectorSettings) -> ConnectorDefinition:
-    """The definition."""
+    """The definition for these settings."""
     return ConnectorDefinition(name="oh-1", spec=spec_of(KEY, expected_settings, "oh-wk"))
 
 

@@ -1,4 +1,4 @@
-"""How a connector stands, as Ohara's clients read it."""
+"""The status of a connector for Ohara's clients."""
 
 import pytest
 
@@ -9,7 +9,7 @@ NODES = {"10.0.0.1:8083": "n0", "10.0.0.2:8083": "n1"}
 
 
 def connector(own: str, *tasks: str, trace: str = "") -> Connector:
-    """On n0, with tasks on n1."""
+    """A connector on n0, with tasks on n1."""
     connector_tasks = [
         ConnectorTask(task=n, state=value_of(s), worker_id="10.0.0.2:8083", trace=trace if s == "FAILED" else "")
         for n, s in enumerate(tasks)
@@ -18,7 +18,7 @@ def connector(own: str, *tasks: str, trace: str = "") -> Connector:
 
 
 def value_of(state: str) -> ConnectorState.ValueType:
-    """By its word in Connect."""
+    """The state by its word in Connect."""
     return ConnectorState.Value(f"CONNECTOR_STATE_{state}")
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI document: legal as such, whole beside what is served, and its schemas as strict as the answers are."""
+"""The OpenAPI document: it is legal, covers all served calls, and its schemas are as strict as the answers."""
 
 from __future__ import annotations
 

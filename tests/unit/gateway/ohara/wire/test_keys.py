@@ -1,4 +1,4 @@
-"""The keys of Ohara's objects: three forms, the words that they are of, how they print, what they are of ours."""
+"""The keys of Ohara's objects: three forms, their legal words, their printed form, their names in keelman."""
 
 from __future__ import annotations
 

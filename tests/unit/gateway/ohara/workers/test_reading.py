@@ -31,7 +31,7 @@ DEFINITIONS = [
     [
         ("RUNNING", 1, True, ["runs"]),
         ("DEGRADED", 1, True, ["runs"]),
-        ("DEGRADED", 0, True, []),  # its workers have failed: nothing runs, whatever was said last
+        ("DEGRADED", 0, True, []),  # its workers have failed: nothing runs, whatever was last reported
         ("STARTING", 0, True, []),
         ("DEGRADED", 0, False, ["idle", "runs"]),
         ("STOPPED", 0, False, ["idle", "runs"]),

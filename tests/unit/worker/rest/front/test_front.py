@@ -1,4 +1,4 @@
-"""A worker's listeners when it ends, and its requests to others that refuse it."""
+"""A worker's listeners when it ends, and its requests to workers that refuse it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ BODY = b'{"level":"OFF"}'
 
 
 class Closing:
-    """A worker's listeners, the admin's apart, with a request on each whose body is not all there."""
+    """A worker's listeners, the admin listener apart, with a request on each whose body is incomplete."""
 
     def __init__(self) -> None:
         self.ports = free_ports(2)
@@ -73,7 +73,7 @@ class Closing:
 
 
 async def test_all_listeners_close_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None takes in anybody while another still answers what it has."""
+    """No listener accepts a connection while another still answers its requests."""
     monkeypatch.setattr(front_module, "LAST_SECONDS", 600.0)
     closing = Closing()
     async with Siblings() as siblings, asyncio.timeout(60):
@@ -114,7 +114,7 @@ async def test_who_is_still_sending_at_the_end_is_answered(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(("trusted", "alert"), [(True, "unknown ca"), (False, "certificate verify failed")])
 async def test_who_is_refused_by_another_worker_does_not_try_again(tmp_path: Path, trusted: bool, alert: str) -> None:
-    """Its certificate, or the other's, will not get better: the client is told at once."""
+    """The certificate of either side will not become valid: the client gets the error at once."""
     ours, theirs = Authority("ours"), Authority("theirs")
 
     def stores(authority: Authority, name: str, trust: Authority) -> dict[str, str]:
