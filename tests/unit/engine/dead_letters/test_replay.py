@@ -80,7 +80,7 @@ def test_a_topic_to_send_to_that_is_not_there_is_said_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("message", "request", "outcome", "reason"),
+    ("message", "terms", "outcome", "reason"),
     [
         (letter(ENVELOPE, RecordOrigin("t", 1, 3)), {}, "sent", ""),
         (letter(ENVELOPE, RecordOrigin("gone", 1, 3)), {}, "failed", "topic gone does not exist"),
@@ -97,11 +97,11 @@ def test_a_topic_to_send_to_that_is_not_there_is_said_at_once() -> None:
         (Message(topic="dead", partition=0, offset=5, value=ENVELOPE), {}, "lost", "no header names"),
     ],
 )
-def test_fates(message: Message, request: dict[str, Any], outcome: str, reason: str) -> None:
-    fate = ways(**request).fate(message, Replayed(0))
+def test_fates(message: Message, terms: dict[str, Any], outcome: str, reason: str) -> None:
+    fate = ways(**terms).fate(message, Replayed(0))
     assert (fate.outcome, reason in fate.why) == (outcome, True)
     assert (fate.record is not None) == (outcome == "sent")
-    assert ways(**request).fate(message, Replayed(6)).outcome == "before"
+    assert ways(**terms).fate(message, Replayed(6)).outcome == "before"
 
 
 class Refusing(RecordTrace):
