@@ -1,7 +1,7 @@
 """This checkout beside another one, on the same broker in the same minutes: `make bench-pairs OLD=folder [BENCH=name]`.
 
-Both worker clusters run all the time and copy in turn, so that what slows the machine slows both: differences of a few
-per cent show. The other checkout needs no environment of its own, but its wire code (`make protos`).
+Both worker clusters run all the time and copy in turn, so that a slow phase of the machine slows both: differences of a
+few per cent show. The other checkout needs no environment of its own, but its wire code (`make protos`).
 """
 
 from __future__ import annotations

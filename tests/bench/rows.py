@@ -57,7 +57,7 @@ class Bench:
         self._site = self._one
 
     async def measure(self, name: str) -> list[Figure]:
-        """The figures of a row. Raises what goes wrong; the next row then starts with systems of its own."""
+        """The figures of a row. Raises its errors; the next row then starts with systems of its own."""
         self.figures = []
         if name.startswith(STATE):
             await self.state(int(name.removeprefix(STATE)))
@@ -125,7 +125,7 @@ class Bench:
         *,
         exactly_once: bool,
     ) -> tuple[list[float], dict[str, list[float]]]:
-        """Ours and each variant of the peer in turn, round after round; adds what each takes of the processors."""
+        """Measures ours and each variant of the peer in turn, round after round; adds their use of the processors."""
         load, ours, peer = self.load, await self.ours(), await self.peer(exactly_once=exactly_once)
 
         async def one(of: str) -> Measured:
@@ -212,7 +212,7 @@ class Bench:
         self.figures += await trickle.measured("trickle-floor", [trickle.BARE], one, "", self)
 
     async def active_300(self) -> None:
-        """Many small connectors: memory. Both systems are started anew for it, one after the other."""
+        """Many small connectors: memory. Both systems are started afresh for it, one after the other."""
         count = self.options.connectors
         self.say(f"{count} connectors with a record a second on keelman")
         async with keelman(self.folder / "keelman-many", self.bootstrap) as ours:
@@ -247,7 +247,7 @@ class Bench:
         self.figures.append(alone("start-from-request", "ms", request, statistics.median(request), ""))
 
     async def worker_start(self) -> None:
-        """Workers that start by themselves, into a group whose topics are there; then what an idle one weighs."""
+        """Workers that start by themselves, into a group whose topics exist; then the memory of an idle worker."""
         mine: list[float] = []
         theirs: list[float] = []
         for turn in range(self.options.rounds + 1):

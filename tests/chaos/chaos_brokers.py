@@ -1,4 +1,4 @@
-"""What befalls a cluster of three brokers: its brokers, the leaders of partitions, their replicas and their logs."""
+"""Faults of a cluster of three brokers: its brokers, the leaders of partitions, their replicas and their logs."""
 
 from __future__ import annotations
 

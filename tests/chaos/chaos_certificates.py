@@ -1,4 +1,4 @@
-"""What befalls those who know the broker by its certificate: another certificate, of the same CA or of another."""
+"""Faults of the broker's certificate, as its clients see them: another certificate, of the same CA or of another."""
 
 from __future__ import annotations
 
@@ -30,8 +30,9 @@ async def certificate_changed(scene: Scene) -> None:
 def authority_changed(*, overlapping: bool) -> Strike:
     """The broker's certificate becomes one of another CA, all connections break, and the truststore is replaced.
 
-    `overlapping`: the truststore that comes before has both CAs, and nothing fails. Otherwise it has the new CA alone,
-    and comes when the clients have been refused for a while; tasks that failed meanwhile are restarted by hand.
+    `overlapping`: a truststore with both CAs comes first, and nothing fails. Otherwise a truststore with the new CA
+    alone comes when the broker has been refusing the clients for some time; tasks that failed meanwhile are restarted
+    by hand.
     """
 
     async def do(scene: Scene) -> None:

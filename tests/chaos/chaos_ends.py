@@ -27,11 +27,11 @@ class Ends:
         self._away = 0.0
 
     async def watch(self) -> None:
-        """Looks for ever."""
+        """Takes samples until it is cancelled."""
         while True:
             with contextlib.suppress(Exception):  # the broker is away: the next look will tell
                 partitions: list[Partition] = []
-                for topic in self._names:  # again each time: topics come, are made anew and get partitions
+                for topic in self._names:  # again each time: topics come, are created anew and get partitions
                     partitions += await asyncio.to_thread(self._topics.partitions, topic)
                 ends = await asyncio.to_thread(self._topics.all_ends, partitions)
                 now = time.monotonic()

@@ -208,12 +208,12 @@ def broker_ended(number: int) -> Strike:
 
 
 async def disk_full(scene: Scene) -> None:
-    """The sink's disk is full for a while."""
+    """The sink's disk is full for some time."""
     (run,) = (r for r in scene.runs if isinstance(r, FileSink))
     folder = run.file.parent
 
     def full() -> bool:
-        disk = os.statvfs(folder)  # what did not fit is cut off again, so up to a piece of a write may be free
+        disk = os.statvfs(folder)  # a write that did not fit is cut off again, so up to a piece of it may be free
         return disk.f_bavail * disk.f_frsize < PIECE_BYTES
 
     await eventually(full, seconds=120, every=0.05, what="the disk is full")
@@ -224,7 +224,7 @@ async def disk_full(scene: Scene) -> None:
 
 @contextlib.contextmanager
 def tiny_disk(runs: Sequence[Run]) -> Iterator[None]:
-    """The file sink writes to a file system of its own that holds a third of what will come."""
+    """The file sink writes to a file system of its own with room for a third of the records."""
     (run,) = (r for r in runs if isinstance(r, FileSink))
     folder = run.folder / f"{run.name}.disk"
     folder.mkdir()

@@ -28,7 +28,7 @@ class Feed:
     """Feeds every path; the last part only trickles until `finish` is called, so that records flow till the end."""
 
     def __init__(self, runs: Sequence[Run], bootstrap: str, seconds: float, *, parts: int = 1) -> None:
-        """With `parts` it trickles behind each of so many, until `go_on` is called."""
+        """With `parts` it trickles after each of so many, until `go_on` is called."""
         self._runs, self._seconds = runs, seconds
         self._part = (1 - LAST_PART) / parts
         self.flows_to = self._part
@@ -73,7 +73,7 @@ class Feed:
         self._finishing = True
 
     async def run(self) -> None:
-        """Feeds all; returns when the broker has it."""
+        """Feeds all; returns when the broker has everything."""
         part, before = 0.0, time.monotonic()
         while any(self.fed[run.name] < run.records for run in self._runs):
             now = time.monotonic()

@@ -39,8 +39,10 @@ def each(touch: Callable[[Path], None]) -> Callable[[Scene], None]:
 
 
 def touched_and_killed(touch: Callable[[Scene], None], *, apart: bool = False) -> Strike:
-    """Others touch the files before or after a kill -9 of all slots, in an order that the seed chooses. With `apart` no
-    slot writes meanwhile: what comes between a copy and the truncation is lost to everybody."""
+    """Other programs touch the files before or after a kill -9 of all slots, in an order that the seed chooses.
+
+    With `apart` no slot writes meanwhile: lines between a copy and the truncation are lost to every reader.
+    """
 
     async def do(scene: Scene) -> None:
         for _ in range(TURNS):

@@ -44,7 +44,7 @@ class Topics:
     """One broker, looked at from outside. Safe in any thread."""
 
     def __init__(self, bootstrap: str) -> None:
-        # A question about a topic that is not there yet is not to have brokers make it with their own settings.
+        # A request for a missing topic must not make brokers create it with their own settings.
         self._base = {**common(bootstrap), "allow.auto.create.topics": False}
         self._admin = AdminClient(self._base)
 
@@ -64,12 +64,12 @@ class Topics:
         return gone
 
     def create_once_gone(self, name: str, partitions: int, gone: str) -> None:
-        """Makes a topic whose former one, of this id, was deleted, unless who writes to it has made it anew."""
+        """Creates a topic once its predecessor with this id is deleted, unless its writer has created it already."""
         deadline = time.monotonic() + ANSWER_SECONDS
         while True:
             try:
                 return self.create(name, partitions)
-            except KafkaException as error:  # the former one is not quite gone yet, or there is another
+            except KafkaException as error:  # the former topic is not quite deleted yet, or there is another
                 if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
                     raise
             time.sleep(0.1)
@@ -93,7 +93,7 @@ class Topics:
             done.result(ANSWER_SECONDS)
 
     def ends(self, partition: Partition) -> tuple[int, int]:
-        """What committed readers can see up to, and where the log ends."""
+        """The last position that committed readers can see, and the end of the log."""
         return self.all_ends([partition])[partition]
 
     def all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
@@ -120,7 +120,7 @@ class Topics:
         return {p: (stable, results[1][p]) for p, stable in results[0].items()}
 
     def partitions(self, topic: str) -> list[Partition]:
-        """All partitions of a topic; none when it is not there."""
+        """All partitions of a topic; empty if it does not exist."""
         present_topic = self._admin.list_topics(topic, ANSWER_SECONDS).topics[topic]
         return [] if present_topic.error is not None else [(topic, p) for p in present_topic.partitions]
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the links: cut, dead and slow ones, and requests that come late or whose answer is lost."""
+"""Faults of the links: cut, dead and slow ones, and requests that come late or whose answer is lost."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def slow(link: Link) -> Strike:
 
 @contextlib.asynccontextmanager
 async def weather(proxy: Proxy, chosen: Chosen, bad: Weather) -> AsyncIterator[None]:
-    """Bad weather for a while."""
+    """Bad weather for LINK_SECONDS."""
     proxy.affects, proxy.weather = chosen, bad
     try:
         yield

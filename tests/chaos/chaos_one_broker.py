@@ -1,4 +1,4 @@
-"""What befalls a single broker: its properties, its disk, its version."""
+"""Faults of a single broker: its properties, its disk, its version."""
 
 from __future__ import annotations
 

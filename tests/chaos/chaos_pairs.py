@@ -1,4 +1,4 @@
-"""What befalls a system twice at once."""
+"""Two simultaneous faults of a system."""
 
 from __future__ import annotations
 

@@ -168,14 +168,14 @@ class FileSource(FileRun):
 
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
         seen = sum(len(value or b"") + 1 for values in self.seen(topics).values() for value in values)
-        # What its topic has lost was copied too; what stood in former files is before the position in this one.
+        # Records that its topic has lost were copied too; lines of former files are before the position in this one.
         visible = self.file.stat().st_size if self.gone or len(self.files) > 1 else seen
         told = [row["offset"]["position"] for row in offsets]
         return {"file position": (told, [visible])}
 
 
 class JavaSource(FileSource):
-    """The same by a Java task, each of whose polls is a transaction and has one offset for all of its records."""
+    """The same by a Java task: each of its polls is a transaction with one offset for all of its records."""
 
     kind = "Java source"
 

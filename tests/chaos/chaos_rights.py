@@ -1,4 +1,4 @@
-"""What befalls those who log in: short sessions, and rights that are taken away."""
+"""Faults of logged-in clients: short sessions, and rights that are taken away."""
 
 from __future__ import annotations
 
@@ -45,8 +45,10 @@ RIGHTS = (
 
 
 async def taken(scene: Scene) -> None:
-    """One right after another is taken from the system while records flow, and given back. What failed for that is
-    started again by hand."""
+    """Takes one right after another from the system while records flow, and gives it back.
+
+    Failed tasks are restarted by hand.
+    """
     admin = AdminClient(common(scene.system.open_bootstrap))
     for number, right in enumerate(RIGHTS):
         if number:

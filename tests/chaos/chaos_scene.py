@@ -26,7 +26,7 @@ LATENCY_SECONDS = 2.0
 
 @dataclass
 class Scene:
-    """One scenario under way."""
+    """One scenario in progress."""
 
     system: System
     runs: Sequence[Run]
@@ -125,7 +125,7 @@ class Scene:
         return statistics.median(took) if took else None
 
     async def look(self) -> None:
-        """Looks at how the records come, for ever."""
+        """Observes the arrival of records until it is cancelled."""
         seen: dict[str, tuple[int, float]] = {}
         while True:
             now = time.monotonic()

@@ -1,7 +1,7 @@
 """The smallest real system that copies: broker, Spark service and two workers, with proxies on their links.
 
-Whatever is killed is started again at once, as its agent would do. Slots are children of the Spark service's own JVM
-or, on a `cluster`, of the executors of a standalone cluster.
+A killed process is restarted at once, as its agent would do. Slots are children of the Spark service's own JVM or, on a
+`cluster`, of the executors of a standalone cluster.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ GROUP = "wc"
 WORKERS = 2
 HOSTS, HOST_CORES = 2, 8
 """Of a standalone cluster: two executors each, so that the slots of a lost one find room."""
-# What sinks do not write again, their groups lose within a test.
+# Offsets that sinks do not write again expire within a test.
 PROPERTIES = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "2000"}
 
 
@@ -81,7 +81,7 @@ class SparkProcess:
 
     @property
     def address(self) -> str:
-        """What workers are told."""
+        """The Spark service's address for workers."""
         return f"127.0.0.1:{self.port}"
 
     @property
@@ -91,7 +91,7 @@ class SparkProcess:
         return file.read_text(errors="replace") if file.exists() else ""
 
     async def spawn(self, home: str) -> None:
-        """Starts it; `home` is what slots call."""
+        """Starts it; `home` is the address that slots call."""
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(Path(__file__).with_name("spark_rerouted.py")), home]
         command += [f"port={self.port}", f"work_folder={self.folder / 'w'}"]
@@ -191,7 +191,7 @@ class System:
 
     @property
     def secure(self) -> SecureBroker:
-        """The broker with TLS, logins and ACLs, where it is one."""
+        """The secure broker, with TLS, logins and ACLs. Only for systems that have one."""
         assert self._secure is not None
         return self._secure
 

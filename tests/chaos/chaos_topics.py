@@ -1,4 +1,4 @@
-"""What befalls the topics themselves while they are copied: made again, given partitions, closed to large batches."""
+"""Faults of the topics themselves while they are copied: created again, given partitions, closed to large batches."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ async def source_grown(scene: Scene) -> None:
         await asyncio.to_thread(scene.topics.add_partitions, run.feed_topic, run.fed_partitions + ADDED)
     scene.mark()
     await scene.hold()
-    await scene.recovered()  # what came before is before it in a file, too
+    await scene.recovered()  # earlier records are before it in a file, too
     for run in scene.runs:
         scene.feed.into[run.name] = list(range(run.fed_partitions, run.fed_partitions + ADDED))
         run.fed_partitions += ADDED

@@ -65,7 +65,7 @@ class Matrix:
             say(f"not run: {fault.name}, seed {seed}")
 
     async def _one(self, system: System) -> bool:
-        """The next scenario; False when the system is not to be used again."""
+        """Runs the next scenario; False when the system must not be used again."""
         fault, seed = self.plan.popleft()
         self.done += 1
         total, started = self.done + len(self.plan), time.monotonic()

@@ -1,4 +1,4 @@
-"""What became of each scenario that was run, kept in a file, so that a matrix may be run in several goes."""
+"""The results of scenarios, kept in a file, so that a matrix may be run in several parts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Results:
 
     @classmethod
     def load(cls, file: Path) -> Results:
-        """What earlier runs left; nothing without a file."""
+        """The results of earlier runs; empty without a file."""
         tree = json.loads(file.read_text()) if file.exists() else {"rows": [], "broken": []}
         return cls(file, tree["rows"], tree["broken"])
 

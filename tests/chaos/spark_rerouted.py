@@ -1,4 +1,4 @@
-"""The Spark service as it is, but that its slots call home through the address given first (a proxy)."""
+"""The Spark service, except that its slots call home through the address given first (a proxy)."""
 
 import sys
 from dataclasses import replace

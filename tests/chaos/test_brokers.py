@@ -17,7 +17,7 @@ ONE_ROLLED = Fault("one broker rolled", chaos_brokers.rolled(1), brokers=3)
 
 
 async def test_nothing_is_lost_or_doubled_on_three_brokers(on_three: System) -> None:
-    """All beside one another: what befalls the brokers on the way of the mirror befalls the sinks as well."""
+    """All faults side by side: faults of the brokers under the mirror reach the sinks as well."""
     strikes = {
         in_turn(*(FAULTS[name] for name in MOVED), ONE_ROLLED, *(FAULTS[name] for name in LOST)): ("mirror",),
         FAULTS["source topic made again"]: ("file sink",),

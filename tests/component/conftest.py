@@ -33,7 +33,7 @@ async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[s
 
 @pytest.fixture(scope="module")
 async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureBroker]:
-    """A broker of the file's own, with a listener for each way to say who one is."""
+    """A broker of the file's own, with a listener for each way to log in."""
     async with secure_broker(tmp_path_factory.mktemp("broker")) as running:
         yield running
 
@@ -56,7 +56,7 @@ async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark
 
 @pytest.fixture
 async def link() -> AsyncIterator[tuple[LinkSide, str]]:
-    """A Spark side of a worker's link that copies nothing and does as it is told; and its address."""
+    """An obedient Spark side of a worker's link that copies nothing; and its address."""
     async with link_side() as side:
         yield side
 

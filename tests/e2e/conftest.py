@@ -29,7 +29,7 @@ async def keelman(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kee
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def own(tmp_path: Path) -> AsyncIterator[Keelman]:
-    """A home of its own, not started; whatever a test leaves running there is ended."""
+    """A home of its own, not started; a process that a test leaves running there is ended."""
     new_keelman = Keelman(tmp_path / "home")
     try:
         yield new_keelman

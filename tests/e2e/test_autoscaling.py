@@ -82,6 +82,6 @@ async def _is(scaled: Scaled, expected: tuple[int, int, str]) -> bool:
 
 
 async def _has_tasks(scaled: Scaled, expected: str) -> bool:
-    """What its workers report; nothing for a moment after each change of them."""
+    """Whether its workers report this number; there is no report for a moment after each change of them."""
     connector = (await scaled.dedicated.get(scaled.name)).status.connector
     return bool(connector.uid) and connector.config["tasks.max"] == expected

@@ -1,4 +1,4 @@
-"""A cluster's whole life as a user sees it: created, grown, changed as it copies, cordoned, drained, killed, gone."""
+"""A cluster's whole life as a user sees it: created, grown, changed, cordoned, drained, killed and deleted."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
 async def feed(growing: Growing, over: asyncio.Event) -> None:
-    """Lines to copy, as long as it is not over."""
+    """Appends lines to copy until the event is set."""
     while not over.is_set():
         await growing.grow(growing.written + STEP)
 

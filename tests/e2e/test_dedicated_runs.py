@@ -1,5 +1,7 @@
-"""A source and a sink with workers of their own, run by what config providers of their worker configuration read on the
-workers' host; and each metric of managed services that they give."""
+"""A source and a sink with workers of their own, configured through config providers on the workers' host.
+
+And each metric of managed services that they give.
+"""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def ran(*command: str | Path, folder: Path) -> str:
 
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
-    """The interpreter of a venv with keelman's wheel in it, and of what keelman needs all that the tests run with."""
+    """The interpreter of a venv with keelman's wheel in it, and with the dependencies of this test environment."""
     ran(sys.executable, "-m", "hatchling", "build", "-t", "sdist", "-d", tmp_path / "dist", folder=ROOT)
     (sdist,) = (tmp_path / "dist").glob("*.tar.gz")
     ran(sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path / "dist", sdist, folder=tmp_path)

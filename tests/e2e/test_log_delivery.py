@@ -66,7 +66,7 @@ def holders(own: Keelman) -> set[Path]:
 
 @pytest.mark.slow
 async def test_logs_of_a_system_are_delivered(own: Keelman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The bucket is an S3 server's, whose keys the state service alone is told; it is made later than the cluster."""
+    """The bucket is an S3 server's, whose keys only the state service has; it is created later than the cluster."""
     async with object_store(tmp_path / "s3") as server:
         for name in server.environment:
             monkeypatch.delenv(name, raising=False)

@@ -96,8 +96,10 @@ async def is_back(system: OharaSystem) -> None:
 
 
 async def all_is_shown(system: OharaSystem) -> dict[str, Any]:
-    """Every object as it is answered, without what changes by itself: tasks move to the new node meanwhile, and what
-    workers tell of their classes is only remembered for a while."""
+    """Every object as the API returns it, without fields that change by themselves.
+
+    Tasks move to the new node meanwhile, and the workers' descriptions of their classes are only cached.
+    """
     kinds = ("nodes", "files", "zookeepers", "brokers", "workers", "topics", "connectors")
     moving = {
         "lastModified",

@@ -23,7 +23,7 @@ LINES = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A process to be killed, chosen beforehand so that the kill takes no time, and how its return is told."""
+    """A process to kill, chosen beforehand so that the kill takes no time, and the check of its return."""
 
     process: psutil.Process
     back: Callable[[], Awaitable[bool]]

@@ -27,7 +27,7 @@ CONFIG = {
 
 
 def end_of(servers: str, topic: str) -> int:
-    """How many records were written to the topic, marks of transactions among them; 0 while it is not there."""
+    """The number of records in the topic, with markers of transactions; 0 while it does not exist."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "look"})
     try:
         return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])

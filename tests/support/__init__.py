@@ -1,1 +1,1 @@
-"""What tests share: processes to test against, worlds to decide about, connectors to load."""
+"""The common base of tests: processes to test against, worlds for decisions, connectors to load."""

@@ -70,7 +70,7 @@ class Authority:
         return Issued(self._signed(name, key, hosts=hosts, ended=ended), key, self.certificate)
 
     def write_trust(self, file: Path, *others: Authority) -> Path:
-        """A PKCS12 trust store under PASSWORD, with Java's mark on what is trusted: this one, and others."""
+        """Writes a PKCS12 trust store under PASSWORD, with Java's mark on its entries: this authority and others."""
         encryption = BestAvailableEncryption(PASSWORD.encode())
         authorities = (self, *others)
         trusted = [

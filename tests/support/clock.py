@@ -43,6 +43,6 @@ class Clock:
         return {"LD_PRELOAD": str(_library()), "WALL_CLOCK": str(self._file)}
 
     def set(self, seconds: int) -> None:
-        """Sets it that far ahead of this machine's, or behind."""
+        """Sets it this far ahead of this machine's clock, or behind."""
         with self._file.open("r+b", buffering=0) as file:
             file.write(struct.pack("=q", seconds))

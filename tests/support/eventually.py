@@ -1,4 +1,4 @@
-"""Waits for a state to be reached, with a deadline; the only way a test waits."""
+"""Waits until a state is reached, with a deadline; the only way a test waits."""
 
 from __future__ import annotations
 

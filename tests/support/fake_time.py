@@ -1,8 +1,8 @@
 """An event loop on fake time: nothing waits for real, and the clock jumps to the next due time.
 
-What runs on it is the real code; a run is the same each time, since there is no other clock, thread or socket. Tasks
-belong to processes, which can be frozen, resumed, and killed at once, as by kill -9: a killed process runs nothing
-more, not even its `finally` blocks.
+The code that runs on it is the real one; a run is the same each time, since there is no other clock, thread or socket.
+Tasks belong to processes, which can be frozen, resumed, and killed at once, as by kill -9: a killed process runs
+nothing more, not even its `finally` blocks.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def own_process() -> FakeProcess | None:
 
 
 class FakeTimeLoop(asyncio.AbstractEventLoop):
-    """The loop. What would block a real one, such as a call in a thread, is done in place and takes no time."""
+    """The loop. A call that would block a real loop, such as one in a thread, is done in place and takes no time."""
 
     def __init__(self) -> None:
         self.problems: list[dict[str, Any]] = []
@@ -156,7 +156,7 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
         return timer
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """It is passed over when it is due."""
+        """Nothing to do: a cancelled timer is skipped when it is due."""
 
     def create_future(self) -> asyncio.Future[Any]:
         """As any loop."""

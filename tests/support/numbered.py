@@ -17,7 +17,7 @@ _LETTERS = "".join(random.Random(1).choices(string.ascii_lowercase, k=1 << 16)).
 
 
 class Number(NamedTuple):
-    """Who wrote a record and the how manieth of its task it is, from 0."""
+    """The task that wrote a record and the record's number in that task, from 0."""
 
     task: int
     sequence: int

@@ -14,7 +14,7 @@ VERDICTS = ("lost", "duplicated", "out_of_order", "torn", "foreign", "stuck", "o
 
 
 class Sample(NamedTuple):
-    """Where a partition stood at a moment: what committed readers can see up to, and where its log ends."""
+    """A partition at a moment: the last offset that committed readers can see, and the end of its log."""
 
     seconds: float
     partition: str

@@ -12,5 +12,5 @@ RECORDED_FOLDER = TESTS / "recorded"
 
 
 def with_tests() -> dict[str, str]:
-    """The environment of a process that imports what tests share."""
+    """The environment of a process that imports tests/support."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, [str(TESTS), os.environ.get("PYTHONPATH", "")]))}

@@ -65,7 +65,10 @@ class Program:
             return await self.child.wait()
 
     async def end(self, number: int = signal.SIGTERM, seconds: float = STOP_SECONDS) -> int:
-        """Sends the signal and waits; its exit code. After the time it is killed. An ended one is left as it is."""
+        """Sends the signal and waits; returns the exit code.
+
+        Kills the program after this time. Does nothing to a program that has ended.
+        """
         assert self.child is not None, "not started"
         if self.child.returncode is None:
             with contextlib.suppress(ProcessLookupError):

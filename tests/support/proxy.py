@@ -102,7 +102,7 @@ class Tunnel:
                 weather = await self.proxy.thawed(self)
                 if weather.bytes_per_second:
                     await asyncio.sleep(len(chunk) / weather.bytes_per_second)
-                if not target.is_closing():  # else that end is gone; the other way shows when this connection is over
+                if not target.is_closing():  # the other direction ends with the connection
                     with contextlib.suppress(OSError):
                         target.write(chunk)
                         await target.drain()

@@ -1,4 +1,4 @@
-"""Dedicated connectors on a warm node: from the create until one runs, until an update is applied, until it is gone."""
+"""Dedicated connectors on a warm node: the time of a create until it runs, of an update, and of a delete."""
 
 from __future__ import annotations
 

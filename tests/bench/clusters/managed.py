@@ -120,7 +120,7 @@ async def _all_run(world: World, folder: Path, count: int, say: Callable[[str], 
 
 
 def _all(world: World, pages: list[float] | None = None) -> list[dict[str, str]]:
-    """All of them; puts the milliseconds of each page behind `pages`."""
+    """All of them; appends the milliseconds of each page to `pages`."""
     results: list[dict[str, str]] = []
     token: dict[str, str] = {}
     while True:

@@ -1,4 +1,4 @@
-"""The Ohara API: what each call takes with a hundred worker clusters, how soon a created one runs, and many clients."""
+"""The Ohara API: the time of each call with a hundred worker clusters, the start of a new one, and many clients."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ Say = Callable[[str], None]
 
 @asynccontextmanager
 async def _filled(folder: Path, say: Say) -> AsyncIterator[OharaWorld]:
-    """State, gateway, agents that do as told, a broker cluster, a hundred worker clusters of which three run, and
-    as many connectors and pipelines."""
+    """State, gateway, obedient agents, a broker cluster, a hundred worker clusters, connectors and pipelines.
+
+    Three of the worker clusters run; there are as many connectors and pipelines as clusters.
+    """
     folder.mkdir(parents=True)
     async with ohara_world(folder) as world:
         await brokers(world.js, "bk")

@@ -25,7 +25,7 @@ CAPACITY = DedicatedCapacity(
 
 
 async def measured(folder: Path, rounds: int, say: Callable[[str], None]) -> list[Figure]:
-    """Each round has a connector of its own. The load comes once one has been idle for a while."""
+    """Each round has a connector of its own. The load comes once it has been idle for some time."""
     return await in_rounds("scale-out", _round, GOALS, folder, rounds=rounds, say=say)
 
 

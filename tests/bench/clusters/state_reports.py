@@ -1,4 +1,4 @@
-"""What workers report while the state service is measured: the connectors of all clusters, and that workers live."""
+"""The workers' reports while the state service is measured: the connectors of all clusters, and signs of life."""
 
 from __future__ import annotations
 

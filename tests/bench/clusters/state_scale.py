@@ -140,7 +140,7 @@ async def _have_published(store: Store) -> None:
 
 
 async def _obey(store: Store) -> None:
-    """Every workload runs, as its agent would say."""
+    """Sets every workload to running, as its agent would report."""
     names = list(store.snapshot.workloads)
     for begin in range(0, len(names), BATCH):
         async with store.write() as tx:
@@ -213,7 +213,7 @@ class _Service:
 
 
 async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
-    """Writes and pages as a client has them."""
+    """Writes and pages as a client sees them."""
     chance = random.Random(1)
     writes, pages, delays = [], [], []
     begins: dict[str, float] = {}
@@ -253,8 +253,10 @@ async def _served(name: str, service: _Service, size: Size) -> list[Figure]:
 
 
 async def _watched(value: Any, begins: Mapping[str, float], delays: list[float], ready: asyncio.Event) -> None:
-    """Milliseconds from the request of a write until a watch of everything has its event. `ready` when it has the
-    snapshot, of which the service is busy for a while."""
+    """Milliseconds from the request of a write until a watch of everything has its event.
+
+    `ready` is set with the end of the snapshot, which keeps the service busy for some time.
+    """
     watch = watch_grpc.WatchServiceStub(value).Watch(watch_pb.WatchRequest())
     async for part in watch:
         now = time.perf_counter()
@@ -276,7 +278,7 @@ async def _agents(name: str, service: _Service, size: Size) -> list[Figure]:
         try:
             await eventually(lambda: _have_all(agents, tasks), what="all agents have their workloads")
             complete, joined = sum(a.bytes for a in agents), service.cpu_seconds - before
-            await asyncio.sleep(HEARTBEAT_SECONDS)  # what came of the registrations has been planned
+            await asyncio.sleep(HEARTBEAT_SECONDS)  # the plans for the registrations are finished
             before, already = service.cpu_seconds, sum(a.bytes for a in agents)
             await asyncio.sleep(IDLE_SECONDS)
             idle, idle_bytes = service.cpu_seconds - before, sum(a.bytes for a in agents) - already

@@ -1,7 +1,7 @@
 """File to Kafka as Avro with a schema registry, exactly-once: ours beside Kafka Connect with Apicurio's converter.
 
-Confluent's own converter is not on Maven Central. Apicurio's is derived from it and writes the same bytes where it is
-told `as-confluent`: a zero, the id of the schema's content in four bytes, then Avro. Both use one registry, ours by its
+Confluent's own converter is not on Maven Central. Apicurio's is derived from it and writes the same bytes with
+`as-confluent`: a zero, the id of the schema's content in four bytes, then Avro. Both use one registry, ours by its
 Confluent-compatible API and Apicurio's by its own, and both keep ids and schemas after the first record.
 """
 
@@ -36,7 +36,7 @@ HOIST = {
 
 
 def our_config(registry: RegistryProcess) -> dict[str, str]:
-    """What our connector has beside its file."""
+    """The properties of our connector beside those of its file."""
     converter = {"value.converter": "io.confluent.connect.avro.AvroConverter"}
     return {**HOIST, **converter, "value.converter.schema.registry.url": registry.url}
 
@@ -86,7 +86,7 @@ async def probed(system: System, load: throughput.Load, config: Mapping[str, str
 
 
 def varint(number: int) -> bytes:
-    """A length as Avro has it, for numbers below 8192."""
+    """A length in Avro's encoding, for numbers below 8192."""
     zigzag = number << 1
     return bytes([zigzag]) if zigzag < 0x80 else bytes([zigzag & 0x7F | 0x80, zigzag >> 7])
 

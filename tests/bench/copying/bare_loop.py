@@ -33,7 +33,7 @@ TRANSACTION_MS, ACKS, REQUEST_MS, WAIT_MS, MAX_BYTES = 10_000, -1, 30_000, 500, 
 
 
 class Connection:
-    """A blocking connection that has one request under way at a time."""
+    """A blocking connection with one request in flight at a time."""
 
     def __init__(self, bootstrap: str) -> None:
         """Connects to the one broker."""
@@ -77,8 +77,10 @@ class Connection:
 
 @contextlib.contextmanager
 def copying(bootstrap: str, source: str, target: str, offsets: str) -> Iterator[None]:
-    """Copies partition 0 of `source` to that of `target` in a thread until the end of the block. `offsets` is the topic
-    for the offset records. All three topics exist, on a single broker."""
+    """Copies partition 0 of `source` to that of `target` in a thread until the end of the block.
+
+    `offsets` is the topic for the offset records. All three topics exist, on a single broker.
+    """
     stop = threading.Event()
     connections = [Connection(bootstrap) for _ in range(3)]
     thread = threading.Thread(target=_copy, args=(connections, source, target, offsets, stop), daemon=True)

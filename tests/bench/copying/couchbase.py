@@ -1,7 +1,7 @@
 """Couchbase: documents to a topic, exactly-once, beside the official Java client that only counts them.
 
-The server is a process that sends ready frames from memory; how fast it is alone is measured first. Also: the memory
-that a copy adds, the rate that the connector of 2016 holds, and what 1,024 vbuckets cost while nothing changes.
+The server is a process that sends ready frames from memory; its own rate is measured first. Also: the memory that a
+copy adds, the rate that the connector of 2016 holds, and the cost of 1,024 vbuckets while nothing changes.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ async def _counting(seeds: str, classes: list[Path]) -> AsyncIterator[Callable[[
 
 
 def _server(seeds: str, say: Callable[[str], None]) -> Figure:
-    """How fast the server is for who looks at nothing but the number of bytes."""
+    """The server's rate for a client that only counts bytes."""
     host, _, port = seeds.partition(":")
     with socket.create_connection((host, int(port)), 20) as link:
         link.sendall(encoded(Opcode.SASL_AUTH, key=b"PLAIN", value=b"\0Administrator\0password"))
@@ -263,7 +263,7 @@ async def _idle(bench: Bench, ours: System) -> list[Figure]:
 
 
 async def _percent(bench: Bench, system: System) -> float:
-    """The percentage of a core used over a while; reports the processes that used it."""
+    """The percentage of a core used over some seconds; reports the processes that used it."""
     before, begun = _used(system), time.monotonic()
     await asyncio.sleep(IDLE_SECONDS)
     used = {process: seconds - before.get(process, 0.0) for process, seconds in _used(system).items()}

@@ -1,4 +1,4 @@
-"""Records for Java sinks, and how late changes of a database come, each told apart by the time of its making."""
+"""Records for Java sinks, and the delay of a database's changes, each identified by the time of its making."""
 
 from __future__ import annotations
 

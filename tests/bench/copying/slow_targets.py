@@ -1,4 +1,4 @@
-"""Backlogs behind a quota: how soon each task has committed, and how much of the quota is used."""
+"""Backlogs behind a quota: the time until each task has committed, and the used part of the quota."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ FILE_SINK_PEERS: Mapping[str, Mapping[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What all the copies of a run copy."""
+    """The data that all the copies of a run copy."""
 
     topics: Topics
     bootstrap: str

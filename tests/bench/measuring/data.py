@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from support.kafka.topics import creation
 
 LINE_BYTES = 100
-# Clients that outlive their broker would say so every 50 ms.
+# Clients that outlive their broker would log that every 50 ms.
 QUIET = {"log_level": 0}
 PARTITIONS = 4
 LED_SECONDS = 60.0
@@ -73,7 +73,7 @@ class Topics:
     """Topics of one cluster."""
 
     def __init__(self, bootstrap: str, replication: int = 1) -> None:
-        """`replication` is what topics made here have."""
+        """`replication` is the replication factor of topics created here."""
         self._bootstrap = bootstrap
         self._replication = replication
         self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
@@ -137,9 +137,9 @@ class Topics:
         return [] if actual_topic is None or actual_topic.error is not None else sorted(actual_topic.partitions)
 
     def visible(self, topic: str, partitions: list[int]) -> int:
-        """How far a reader of committed records could read, over all partitions, control records counted.
+        """The number of offsets that readers of committed records could read, over all partitions.
 
-        What passes by itself is waited for. Raises KafkaException.
+        Control records count. Transient errors are retried. Raises KafkaException.
         """
         return sum(self._end(TopicPartition(topic, partition)) for partition in partitions)
 

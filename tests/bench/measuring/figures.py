@@ -73,8 +73,11 @@ def compared(  # noqa: PLR0917
 
 
 def ratio_of(ours: Sequence[float], peers: Sequence[float]) -> tuple[float, str]:
-    """Ours over theirs, and its least and most: by pairs of one round each where both have all rounds, else of the
-    medians. A machine that is slow for a while slows both of a pair."""
+    """Ours over theirs, and its least and most.
+
+    By pairs of one round each if both have all rounds, else of the medians. A slow phase of the machine slows both of a
+    pair.
+    """
     if len(ours) != len(peers):
         return statistics.median(ours) / statistics.median(peers), ""
     ratios = [mine / theirs for mine, theirs in zip(ours, peers, strict=True)]

@@ -1,4 +1,4 @@
-"""Rounds in which ours and the variants of the peer take turns, so that what slows the machine slows all of them."""
+"""Rounds in which ours and the variants of the peer take turns: a slow phase of the machine slows all of them."""
 
 from __future__ import annotations
 

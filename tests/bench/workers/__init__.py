@@ -1,1 +1,1 @@
-"""Rows of workers: their starts and ends, and what many connectors weigh."""
+"""Rows of workers: their starts and ends, and the memory of many connectors."""

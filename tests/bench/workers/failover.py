@@ -154,7 +154,7 @@ async def _tasks_of(requested_member: Member, topic: str, member: Member) -> lis
 
 
 async def created(member: Member, name: str, config: dict[str, str]) -> None:
-    """Has it create the connector."""
+    """Creates the connector through this worker."""
 
     async def put() -> bool:
         answer = await member.ask("PUT", f"/connectors/{name}/config", {**config, "name": name})

@@ -63,7 +63,7 @@ async def _trickle(files: list[Path], stop: asyncio.Event) -> None:
 
 
 async def _flows(system: System, topics: Topics, topic: str, count: int) -> None:
-    """Waits until all tasks say that they run and, for five seconds, as many records come as are written.
+    """Waits until all tasks report that they run and, for five seconds, as many records come as are written.
 
     A system that is short of time commits several records of a file in one transaction: so their markers count little.
     """

@@ -53,7 +53,7 @@ async def _placed(client: httpx.AsyncClient, url: str) -> bool:
 
 
 async def idle_pss(worker: Keelman | Connect) -> float:
-    """MB of a worker that has had nothing to do for a while."""
+    """MB of a worker that has been idle for IDLE_SECONDS."""
     await asyncio.sleep(IDLE_SECONDS)
     return pss_mb([psutil.Process(worker.pid)])
 

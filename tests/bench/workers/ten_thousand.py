@@ -112,7 +112,7 @@ async def idle(system: Keelman) -> tuple[float, float, float, float]:
 
 
 async def lists(system: Keelman, count: int) -> list[float]:
-    """Milliseconds of the list of all connectors, with all that is told of each, while some are paused and resumed."""
+    """Milliseconds of the list of all connectors, with the details of each, while some are paused and resumed."""
     took = []
     changing = asyncio.create_task(_change(system, count))
     try:

@@ -1,4 +1,4 @@
-"""Which requests there are, and what may be answered to each: the one table of both. Pure."""
+"""The kinds of requests, and the permitted answers to each: the one table of both. Pure."""
 
 from __future__ import annotations
 

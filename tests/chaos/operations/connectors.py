@@ -98,7 +98,7 @@ class Connectors:
 
     @property
     def control(self) -> Path:
-        """What failing connectors look into."""
+        """The file that failing connectors read."""
         return self.folder / "control"
 
     def order(self, fault: str) -> None:

@@ -1,4 +1,4 @@
-"""What sources have delivered that count: every number of each task, and under exactly once none of them twice."""
+"""Checks the numbers that sources have delivered: every number of each task, and under exactly once none twice."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Operation:
 
 
 def write(file: Path, operations: Iterable[Operation]) -> None:
-    """One line of JSON each, as they were begun."""
+    """Writes a line of JSON for each operation, in the order of their begins."""
     file.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(asdict(operation)) for operation in sorted(operations, key=lambda value: value.begun)]
     file.write_text("".join(f"{line}\n" for line in lines))

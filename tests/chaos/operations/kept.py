@@ -143,7 +143,7 @@ def _offset(offsets: list[Any]) -> str:
 
 
 def _altered(operation: Operation) -> str | None:
-    """The altered offset of a sink's first partition; unknown if only the other partition was altered."""
+    """The new offset; None for a sink, whose alteration of one partition leaves the first one unknown."""
     if operation.kind == "reset offsets":
         return _offset([])
     rows = operation.body["offsets"]

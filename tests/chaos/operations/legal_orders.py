@@ -1,6 +1,6 @@
-"""Is there an order of the operations on one connector that explains all answers? Pure.
+"""Finds whether an order of the operations on one connector explains all answers. Pure.
 
-Operations that were under way together may have happened in any order, others in the order of time. One without a sure
+Operations that overlapped may have happened in any order, others in the order of time. An operation without a sure
 answer may have happened at any time since its begin, or never.
 """
 
@@ -32,7 +32,7 @@ class Progress(NamedTuple):
 
 @dataclass(frozen=True)
 class Contradiction:
-    """An answer that no order explains, what may have been kept before it, and the writes around it."""
+    """An answer that no order explains, the possible stored states before it, and the writes around it."""
 
     operation: Operation
     before: Sequence[Kept]
@@ -45,7 +45,10 @@ class Contradiction:
 
 
 def contradiction(history: Iterable[Operation], name: str, *, most: int = MAX_ORDERS) -> Contradiction | None:
-    """The first answer about the connector that no order explains; it is not there at the begin. Raises Undecided."""
+    """The first answer about the connector that no order explains; None if all are explained. Raises Undecided.
+
+    The connector does not exist at the begin.
+    """
     operations = sorted((o for o in history if tells(o, name)), key=lambda o: o.begun)
     moments = [(o.begun, False, i) for i, o in enumerate(operations)]
     moments += [(o.ended, True, i) for i, o in enumerate(operations) if sure(o)]

@@ -35,7 +35,7 @@ PROBLEM_WORDS = ("[error", "[critical", "Traceback")
 
 @dataclass
 class Round:
-    """`violations` are told as they are found."""
+    """`violations` are reported as they are found."""
 
     seed: int
     seconds: float
@@ -202,7 +202,7 @@ class Round:
             self.requests.history.append(Operation(END, name, None, now, now, 200, stored))
 
     async def _rests(self, results: list[str]) -> bool:
-        """Whether nothing differs; what does is `found`."""
+        """Whether there are no differences; `results` receives them."""
         try:
             results[:] = await differences(self.workers, self.bootstrap, self.spark, self.group, self.connectors.names)
         except (httpx.HTTPError, KeyError, ValueError) as error:

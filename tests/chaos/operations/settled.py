@@ -105,7 +105,7 @@ def _among_workers(config: ConfigState, told: list[Told]) -> Iterator[str]:
 
 
 def _metrics(told: list[Told]) -> Iterator[str]:
-    """Each connector and task is in the metrics of the worker that has it by its status, and of no other."""
+    """Each connector and task is in the metrics of the worker that runs it by its status, and of no other."""
     places = {place for item in told for place in item.places}
     present = set()
     for name, expanded in told[0].expanded.items():

@@ -340,7 +340,7 @@ async def test_a_frozen_child_is_given_up_though_another_agent_started_it(node: 
     os.kill(first.pid, signal.SIGSTOP)
     begun = len(node.state.history)
     node.agent(unwell_seconds="1")
-    # It does not answer the new agent's first questions: a busy node looks the same, and it is not told to be starting.
+    # It does not answer the new agent's first requests: a busy node looks the same, and it is not reported as starting.
     await eventually(lambda: len(node.state.first_reports) == 2)
     assert node.state.history[begun] == ("worker/demo/0", "WORKLOAD_STATE_RUNNING", 1)
 

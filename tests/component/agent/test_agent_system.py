@@ -84,7 +84,7 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
             leftovers = living(p for p in family(pids["broker"]) if p != pids["broker"])
             assert leftovers, "the Java process"
 
-            # The agent is killed: the next one adopts what runs.
+            # The agent is killed: the next one adopts the running workloads.
             agents[-1].kill()
             agents[-1].wait(60)
             begun = time.time_ns()

@@ -147,10 +147,10 @@ def objects(folder: Path) -> list[bytes]:
 
 
 async def to_objects(node: Node) -> None:
-    """Their place is away for a while."""
+    """The target is unavailable at first."""
     settings = {**MANY_PARTS, "log_object_bytes": "20000", "log_object_seconds": "1"}
     buckets = node.folder / "buckets"
-    buckets.write_text("in the way")  # nothing can be put there for a while
+    buckets.write_text("in the way")  # nothing can be put there at first
     targets = LogTargets(name="orders", bucket="logs", prefix="a/b", buckets=str(buckets))
     node.state.assign(workload(script=WRITER, log_targets=targets))
     node.agent(**settings)

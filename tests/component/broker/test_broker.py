@@ -56,7 +56,7 @@ async def read(bootstrap: str, count: int) -> list[bytes]:
         consumer.assign([TOPIC])
         await consumer.seek_to_beginning(TOPIC)
         values: list[bytes] = []
-        async with asyncio.timeout(60):  # a transaction without its marker would hold the reader up for ever
+        async with asyncio.timeout(60):  # a transaction without its marker would block the reader for ever
             while len(values) < count:
                 batch = await consumer.getmany(timeout_ms=1000)
                 values += [record.value for records in batch.values() for record in records]
@@ -195,7 +195,7 @@ async def test_health_tells_the_truth_and_a_dead_broker_ends_its_service(tmp_pat
 
 
 async def test_told_to_end_while_starting_it_leaves_nothing_and_starts_again(tmp_path: Path) -> None:
-    broker = BrokerProcess(tmp_path / "home", lasting=True)  # just as it is shipped
+    broker = BrokerProcess(tmp_path / "home", lasting=True)  # with the default settings
     await broker.spawn()
     java = await eventually(lambda: java_of(broker), what="its first Java process")
     assert await broker.end(signal.SIGTERM) == 0

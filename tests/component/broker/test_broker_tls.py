@@ -55,7 +55,7 @@ def shown(port: int, keystore: Path, truststore: Path) -> bytes:
 
 
 def brokers_seen(client: Mapping[str, str], bootstrap: str, seconds: float = 30) -> int:
-    """How many brokers a client gets to know. Raises KafkaException."""
+    """The number of brokers that a client sees. Raises KafkaException."""
     admin = AdminClient({**for_librdkafka(client), "bootstrap.servers": bootstrap, "log_level": 0})
     return len(admin.list_topics(timeout=seconds).brokers)
 

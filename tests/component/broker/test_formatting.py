@@ -1,4 +1,4 @@
-"""What we write into a new broker's folders is what Kafka's storage tool writes, and Kafka takes it for that."""
+"""Our files in a new broker's folders equal those of Kafka's storage tool, and Kafka accepts them."""
 
 import struct
 from pathlib import Path

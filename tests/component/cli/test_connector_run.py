@@ -1,4 +1,4 @@
-"""`keelman connector run`: a file's connector copies, an error of its import is told once, a change starts it again."""
+"""`keelman connector run`: a file's connector copies, an import error is printed once, a change restarts it."""
 
 from __future__ import annotations
 

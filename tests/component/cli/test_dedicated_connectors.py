@@ -45,7 +45,7 @@ async def test_one_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
             assert "has not ended" in (await prompt.ran("pause dc one", CONFLICT)).err
 
             async def shown_as_running() -> bool:
-                system.connectors["one"].get("lines", {}).pop("young", None)  # only now do its workers know a status
+                system.connectors["one"].get("lines", {}).pop("young", None)  # only now do its workers have a status
                 return " RUNNING " in (await prompt.ran("get dc one")).out
 
             await eventually(shown_as_running, what="it is created")

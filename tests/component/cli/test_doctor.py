@@ -31,7 +31,7 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
                 assert all(entry["remedy"] for entry in told)
                 return {(entry["check"], entry["subject"]): entry["problem"] for entry in told}
 
-            # The nodes of this system say that they are of version "test".
+            # The nodes of this system report the version "test".
             assert set(await looked()) == {("versions", f"node/{node}") for node in system.nodes}
             for line in (
                 f"create bc real --bootstrap-servers {bootstrap}",

@@ -64,7 +64,7 @@ CASES = [
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    """Still to be made. Its path is short: sockets of homes that are too deep are not in them."""
+    """A home that does not exist yet. Its path is short: sockets of a home with a long path are outside it."""
     with tempfile.TemporaryDirectory(prefix="keelman-") as folder:
         yield Path(folder) / "home"
 

@@ -15,7 +15,7 @@ from support.worker.trials import WORD
 async def worker(
     request: pytest.FixtureRequest, bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[WorkerProcess]:
-    """One worker, whose copy runs copy nothing: all that is shown here is done without any."""
+    """One worker, whose copy runs copy nothing: these tests need no copying."""
     folder = tmp_path_factory.mktemp("worker")
     secret = folder / "secret.properties"
     secret.write_text(f"word={WORD}\n")

@@ -160,7 +160,7 @@ def test_a_rollback_in_the_middle_of_a_snapshot(
 def test_a_map_that_comes_with_a_refusal(
     bootstrap: str, name: str, config: dict[str, str], server: CouchbaseServer, runs: Callable[..., Run]
 ) -> None:
-    """A server that pushes no maps: where a vbucket has gone is told by the node that had it."""
+    """A server that pushes no maps: the node that had a vbucket reports its new place."""
     server.features.discard(0x0D)
     run = running(runs, bootstrap, config)
     server.put("first", {"n": 1}, vbucket=3)

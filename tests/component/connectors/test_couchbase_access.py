@@ -108,7 +108,7 @@ def test_the_connector_of_2016_says_so_too(
 
 @dataclass
 class Secured:
-    """Files of certificates, and a server with TLS that has them."""
+    """Files of certificates, and a server with TLS that uses them."""
 
     folder: Path
     server: CouchbaseServer
@@ -121,7 +121,7 @@ class Secured:
 
 @pytest.fixture(params=[False, True], ids=["password", "certificate"])
 def secured(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Secured]:
-    """A server that wants a password, or a client's certificate."""
+    """A server that requires a password, or a client's certificate."""
     authority = Authority()
     issued = authority.issue("node", "127.0.0.1")
     (tmp_path / "chain.pem").write_text(issued.chain_pem)

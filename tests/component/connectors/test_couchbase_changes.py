@@ -129,7 +129,7 @@ async def test_last_changes_are_asked_for_until_each_vbucket_is_somewhere() -> N
 
 
 async def test_framing_extras_count_for_the_flow_control() -> None:
-    """Else the window would be full for ever after a while."""
+    """Otherwise the window would become full and stay so."""
     with couchbase_server(vbuckets=1) as server:
         server.is_framed = True
         async with ours(server, window=1024) as mine:

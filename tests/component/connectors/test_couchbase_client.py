@@ -1,4 +1,4 @@
-"""Our client of Couchbase's changes while windows are full, servers are silent, and what comes is no frame."""
+"""Our client of Couchbase's changes while windows are full, servers are silent, and frames are invalid."""
 
 import asyncio
 import time

@@ -66,7 +66,7 @@ def by_vbucket(seen: Seen) -> dict[int, Seen]:
 
 
 def rolled_back(server: CouchbaseServer) -> None:
-    """A failover that loses changes, and a vbucket whose history is another one altogether."""
+    """A failover that loses changes, and a vbucket whose history is entirely different."""
     for n in range(6):
         server.put(f"before-{n}", {"n": n}, vbucket=2)
         server.put(f"flushed-{n}", {"n": n}, vbucket=5)

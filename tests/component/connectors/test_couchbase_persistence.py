@@ -15,7 +15,7 @@ POLLING_MS = 20
 
 @pytest.fixture
 def server() -> Iterator[CouchbaseServer]:
-    """A vbucket with a replica at a node that has nothing else, and one without."""
+    """A vbucket with a replica at an otherwise empty node, and a vbucket without."""
     with couchbase_server(vbuckets=2, nodes=3) as actual_couchbase_server:
         actual_couchbase_server.replicate(1, 2)
         yield actual_couchbase_server

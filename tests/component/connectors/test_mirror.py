@@ -1,4 +1,4 @@
-"""A mirror from a broker to itself: every record as it was, once, through kills; its topics, syncs and ends."""
+"""A mirror from a broker to itself: every record unchanged, once, through kills; its topics, syncs and ends."""
 
 import struct
 import time
@@ -188,7 +188,7 @@ def test_copies_topics_are_made_grown_and_configured_like_their_topics(bootstrap
 
 
 def test_a_mirror_is_settled_until_there_is_something_to_do(bootstrap: str, name: str) -> None:
-    """Whatever changes is found by one look for several mirrors, and by `tend` and `task_configs` once and for all."""
+    """One look for several mirrors finds any change, and `tend` and `task_configs` handle it once and for all."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     create_topic(bootstrap, f"{name}-a", 2)
     create_topic(bootstrap, f"{name}-b", 1)
@@ -228,7 +228,7 @@ def test_a_mirror_is_settled_until_there_is_something_to_do(bootstrap: str, name
 
 
 def test_without_a_refresh_of_topics_a_mirror_tends_what_it_has(bootstrap: str, name: str) -> None:
-    """`refresh.topics.enabled=false`: no new topic, partition or copy until it begins anew, configurations always."""
+    """`refresh.topics.enabled=false`: no new topic, partition or copy until a restart, but configurations always."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
     first, second, gone = topics = [f"{name}-{number}" for number in range(3)]
     create_topic(bootstrap, first, 2)

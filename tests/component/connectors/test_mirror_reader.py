@@ -1,4 +1,4 @@
-"""A mirror's reader by itself: every committed record of its partitions as it was, whole batches where they can be."""
+"""A mirror's reader by itself: every committed record of its partitions unchanged, in whole batches if possible."""
 
 import time
 from random import Random
@@ -126,7 +126,7 @@ def test_batches_go_whole_unless_they_must_be_cut_or_are_of_another_codec(bootst
     assert by_partition([row for batch in mixed for row in rows(batch)]) == given(bootstrap, name, starts)
     assert {bool(batch.packed) for batch in mixed} == {True, False}
     assert {read_header(packed.data).codec for batch in mixed for packed in batch.packed} == {4}
-    # Only the last one leaves nothing behind it; the offsets are those of the last records, markers or not.
+    # Only the last batch is the last of the log; the offsets are those of the last records, markers or not.
     assert whole[-1].short
     assert not any(batch.short for batch in cut[:-2])
     last = {number: offset for batch in whole for entry, offset in batch.offsets for number in [entry["partition"]]}

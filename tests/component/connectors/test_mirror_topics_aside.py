@@ -285,7 +285,7 @@ def test_a_topic_that_may_be_read_no_more_is_taken_up_where_it_was_left(
     assert values(open_bootstrap, f"{name}.{bad}") == values(open_bootstrap, f"{name}.{good}") == [b"1", b"2"]
     allow_only(open_bootstrap, good, AclOperation.DESCRIBE)
     allow_only(open_bootstrap, bad, AclOperation.DESCRIBE)
-    failed = run.until_state("FAILED")  # nothing else is left to copy
+    failed = run.until_state("FAILED")  # there is nothing more to copy
     assert (failed.reason, failed.retriable) == ("NOT_ALLOWED", False)
 
 

@@ -102,7 +102,7 @@ async def stopped(host: PluginHost) -> int:
 
 @pytest.fixture
 def left(tmp_path: Path) -> Iterator[Path]:
-    """Where a plugin notes the process that it leaves behind; a test that fails leaves none."""
+    """The file in which a plugin notes the process that it leaves behind; a test that fails leaves none."""
     file = tmp_path / "left"
     yield file
     if file.exists():

@@ -52,7 +52,7 @@ def ask(registry: RegistryProcess, method: str, path: str, body: Any = None) -> 
 
 
 def line_in(kind: str, payload: bytes) -> str:
-    """What another reader finds: a message whose first field is a text, or JSON that its schema allows."""
+    """The line as another reader sees it: a message whose first field is a text, or JSON that its schema allows."""
     if kind == "JSON":
         tree = json.loads(payload)
         assert jsonschema_rs.Draft7Validator(json.loads(TEXTS[kind])).is_valid(tree)

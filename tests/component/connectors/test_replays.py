@@ -161,7 +161,7 @@ async def test_what_brokers_refuse_stays_and_neither_counts_nor_ends_a_replay(
     }
     created = await worker.ask("POST", "/connectors", {"name": "refused", "config": config})
     assert created.status_code == 201, created.text
-    # A compacted topic takes no record without a key, this one none over 1,000 bytes, and no three of these at once.
+    # A compacted topic accepts no record without a key, this one none over 1,000 bytes, and no three of these at once.
     small, large, without_key = b"s" * 300, b"l" * 2_000, None
     expected = [(without_key, small), (b"0", large), *((b"%d" % n, small) for n in range(1, 6)), (without_key, small)]
     write_letters(bootstrap, letters, [(key, value, []) for key, value in expected])

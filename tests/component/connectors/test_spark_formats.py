@@ -364,7 +364,7 @@ async def test_records_of_aborted_transactions_are_left_out_unless_they_are_want
 
     async def written() -> bool:
         (row,) = await scene.offsets() or [{}]
-        return row.get("offset", {}).get("kafka_offset") == 4  # behind the marks of both
+        return row.get("offset", {}).get("kafka_offset") == 4  # after the markers of both
 
     await eventually(written, seconds=SECONDS, every=0.5, what="the end is reached")
     values = sorted(row["value"] for row in pq.read_table(tmp_path / "out").to_pylist())

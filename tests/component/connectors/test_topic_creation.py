@@ -1,4 +1,4 @@
-"""Topics that a source would have made: what brokers or their groups refuse ends it with its name and why."""
+"""Topics that a source would create: a refusal by brokers or their groups ends it with the topic and the reason."""
 
 from __future__ import annotations
 

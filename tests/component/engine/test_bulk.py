@@ -43,7 +43,7 @@ class Mirror:
     runs: CopyRunServiceStub
 
     async def begin(self, **more: str) -> None:
-        """Fills the topic and begins to mirror it, slowly unless told otherwise."""
+        """Fills the topic and begins to mirror it, slowly by default."""
         made(self.bootstrap, self.name)
         # Idempotent, for the order: otherwise a repeated batch comes after the next one.
         producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 20})
@@ -277,7 +277,7 @@ def made(bootstrap: str, topic: str) -> None:
 
 @dataclass
 class Told:
-    """A mirror whose copy runs copy nothing, and do as they are told."""
+    """A mirror whose copy runs copy nothing and follow the test's orders."""
 
     mirror: Mirror
     side: LinkSide

@@ -155,7 +155,7 @@ def test_the_offset_record_has_javas_key_and_partition(
 def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a_fence(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    """An older writer spelt the key with a space; an aborted transaction then left a newer, false offset behind."""
+    """An older writer spelt the key with a space; an aborted transaction then left a newer, false offset."""
     path = tmp_path / "given"
     path.write_bytes(b"a\nb\n")
     key = b'["%s-in", {"filename": "%s"}]' % (name.encode(), str(path).encode())
@@ -300,7 +300,7 @@ def test_many_partitions_and_a_pattern_of_topics(
 
 
 def produce(bootstrap: str, topic: str, *values: bytes | None) -> None:
-    """Writes values plainly, making the topic when it is not there."""
+    """Writes values plainly; creates the topic if it does not exist."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     if topic not in producer.list_topics(timeout=60).topics:
         create_topic(bootstrap, topic)

@@ -67,9 +67,9 @@ def made_anew(bootstrap: str, topic: str) -> None:
 
 
 def copied_on(run: Run, begin: Callable[[], Run], end: int) -> None:
-    """Until all is read up to this offset, by new runs in place of those that fail.
+    """Waits until everything up to this offset is read, by new runs in place of those that fail.
 
-    A run that has not heard yet that its log was cut may have read all that it knows of.
+    A run that has not yet noticed that its log was cut may have read everything it knows of.
     """
 
     def done(update: RunUpdate) -> bool:

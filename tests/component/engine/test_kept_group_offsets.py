@@ -1,6 +1,6 @@
-"""A sink's place in its topics outlives its group's offsets: brokers are made to keep them, and a parked sink knows it.
+"""A sink's position outlives its group's offsets: brokers are made to keep them, and a parked sink remembers it.
 
-Brokers forget the offsets of a group that has been without members for `offsets.retention.minutes`.
+Brokers delete the offsets of a group that has been without members for `offsets.retention.minutes`.
 """
 
 import asyncio
@@ -41,8 +41,10 @@ A_MINUTE = (
 
 
 def left(bootstrap: str, group: str) -> int:
-    """How often the group became one without members, by the topic in which brokers keep groups: a key is version 2,
-    then the group's name behind its length."""
+    """How often the group lost its last member, by the topic in which brokers store groups.
+
+    A key is version 2, the length of the group's name, then the name.
+    """
     key = (2).to_bytes(2) + len(group).to_bytes(2) + group.encode()
     return sum(m.key() == key for m in messages(bootstrap, "__consumer_offsets", "read_uncommitted", stays_open=True))
 

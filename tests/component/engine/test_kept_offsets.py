@@ -1,5 +1,7 @@
-"""Offsets that a sink keeps with its data: whose they are, and what becomes of them when the group's expire or are set,
-when their topic is cut, and when a task loses its place."""
+"""Offsets that a sink keeps with its data: their owner, and their fate.
+
+The group's offsets expire or are set, the topic is cut, or a task loses its place.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +22,7 @@ from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 
-# So long that the group is not told while a test looks, but at an end in order.
+# So long that the group gets no commit during a test, except at an orderly end.
 RARELY = {"keelman.commit.interval.ms": "30000"}
 
 
@@ -40,7 +42,7 @@ def cut(run: Run) -> None:
 
 
 async def without_group(bootstrap: str, group: str) -> None:
-    """What brokers do with a group whose offsets have expired."""
+    """Deletes a group's offsets as brokers do when they expire."""
     changes = GroupChanges({"bootstrap.servers": bootstrap}, group, client_id="test")
     await changes.delete()
     assert await changes.offsets() == {}

@@ -45,7 +45,7 @@ def batch(topic: str, numbers: range) -> SinkBatch:
 
 
 def test_who_was_overtaken_commits_nothing_though_it_has_written(bootstrap: str, name: str) -> None:
-    """It waited for longer than its group does, its transaction open; it does not know yet."""
+    """It waited for longer than its group's timeout, its transaction open; it has not noticed yet."""
     create_topic(bootstrap, name)
     reader, partition = SinkReader("test-workers", f"connect-{name}-out", "cluster"), TopicPartition(name, 0)
     first, second = opened(bootstrap, name, 0), opened(bootstrap, name, 1)

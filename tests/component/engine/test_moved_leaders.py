@@ -1,4 +1,4 @@
-"""Fetching from a cluster whose partitions move, are cut off, lose their tails or are made anew."""
+"""Fetching from a cluster whose partitions move, are cut off, lose their tails or are created anew."""
 
 import asyncio
 import statistics
@@ -312,7 +312,7 @@ async def test_a_batch_that_is_damaged_on_disk_fails_a_mirror_with_its_reason(tr
 async def test_damage_that_the_target_refuses_is_found_by_the_next_run(
     trio: Trio, name: str, runs: Callable[..., Run]
 ) -> None:
-    """It is far behind the first commit, until which a run looks at all checksums."""
+    """The damage is long after the first commit, until which a run checks all checksums."""
     config = {
         "name": f"{name}-connector",
         "connector.class": "MirrorSource",

@@ -81,7 +81,7 @@ async def test_a_new_topic_of_a_pattern_is_copied_as_soon_as_by_kafka_connect(
 async def test_a_new_topic_waits_for_no_more_than_one_fetch(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    """That which is under way as the consumer is given its new partitions."""
+    """The fetch in progress when the consumer gets its new partitions."""
     wait_seconds = 3.0
     config = sink(name, tmp_path / "out") | {
         "consumer.override.fetch.max.wait.ms": str(round(wait_seconds * 1000)),

@@ -1,4 +1,4 @@
-"""Where a source's offsets are written: its own topic and the worker's, and what happens where one is refused."""
+"""The topics of a source's offsets: its own and the worker's, and the effect of a refusal by one of them."""
 
 from __future__ import annotations
 

@@ -229,7 +229,7 @@ def test_a_limit_holds_and_changes_while_it_runs(
 def test_an_end_that_comes_with_the_last_records_is_reached(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    """Behind the last record is the transaction's marker. So slow that the client has its end when that is read."""
+    """The transaction's marker follows the last record. So slow that the client has its end when that is read."""
     produce(bootstrap, name, range(195))
     slow = ticket_pb2.Limits(records_per_second=100)  # ten at a time, so there is room in the last read
     run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken"), limits=slow))

@@ -128,14 +128,14 @@ def test_each_commits_under_a_quota_in_one_copy_run(
 
 @pytest.fixture(scope="module")
 async def thin(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
-    """A broker behind a link that a test makes thin."""
+    """A broker behind a link whose rate a test limits."""
     async with proxied_broker(tmp_path_factory.mktemp("broker")) as proxy:
         yield proxy
 
 
 @pytest.mark.parametrize("transactional", [True, False])
 async def test_a_request_that_takes_long_on_a_thin_link_is_waited_for(thin: KafkaProxy, transactional: bool) -> None:
-    """Each takes 3 s, the last is answered after 9: with every answer the others are waited for anew."""
+    """Each takes 3 s, the last is answered after 9: every answer renews the wait for the others."""
     topic = f"thin{next(NUMBERS)}"
     await asyncio.to_thread(create_topic, thin.address, topic)
     client = await open_client({"bootstrap.servers": thin.address}, client_id="producer", timeout_ms=30_000)

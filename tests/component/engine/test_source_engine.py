@@ -54,7 +54,7 @@ def test_a_limit_holds_and_is_lifted_while_the_run_goes(bench: Callable[..., Ben
     single_bench.feed.all_read()
     count = single_bench.feed.count
     run.loop.control.apply(limit_to(size=10))
-    single_bench.feed.put(*([b"x" * 10] * 1000))  # 1000 s at that limit: to be committed at once, then waited for
+    single_bench.feed.put(*([b"x" * 10] * 1000))  # 1000 s at that limit: the run commits at once, then waits
     single_bench.feed.put(b"behind it")
     run.until_records(count + 1000)
     assert single_bench.feed.batches.qsize() == 1, "what is over the limit was read"

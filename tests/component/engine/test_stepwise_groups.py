@@ -1,4 +1,4 @@
-"""Sinks of our own whose assignor is cooperative: tasks and other members come and go, all is copied, and once."""
+"""Our own sinks with a cooperative assignor: tasks and other members come and go, all is copied, and once."""
 
 from __future__ import annotations
 

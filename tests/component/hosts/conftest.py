@@ -28,6 +28,6 @@ def postgresql() -> None:
 
 @pytest.fixture
 def commands(tmp_path: Path) -> Iterator[Commands]:
-    """What an operator of three hosts types, the first commands on n1."""
+    """The commands of an operator of three hosts, the first ones on n1."""
     with cabled(tmp_path, HOSTS) as system, operated(system, HOSTS[0]) as opened:
         yield opened

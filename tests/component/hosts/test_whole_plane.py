@@ -93,7 +93,7 @@ async def copying(plane: Plane, lines: Copies) -> None:
 
 
 async def a_worker_is_killed(plane: Plane, lines: Copies, figures: Figures) -> None:
-    """A worker of a live node is killed: its agent restarts it. Its slots copy for a while without it."""
+    """A worker of a live node is killed: its agent restarts it. Until then its slots copy without it."""
     system, on = plane.commands.system, plane.commands.system.hosts["n2"]
     owners = await system.owners("demo", TOPICS)
     own = tuple(topic for topic, worker in owners.items() if worker.startswith(f"{on.address}:"))

@@ -1,4 +1,4 @@
-"""A broker behind a proxy, for each file that wants one."""
+"""A broker behind a proxy, for each file that uses the fixture."""
 
 from collections.abc import AsyncIterator
 

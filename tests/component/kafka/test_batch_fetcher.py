@@ -49,7 +49,7 @@ async def fetching(bootstrap: str, positions: Mapping[Part, int], **more: Any) -
 
 
 async def until_ends(fetcher: BatchFetcher, positions: Mapping[Part, int]) -> list[Fetched]:
-    """All that comes until each partition was read to its end; what comes fits together without gaps."""
+    """All records until each partition was read to its end; they fit together without gaps."""
     actual_until_ends: list[Fetched] = []
     open_ends, at = set(positions), dict(positions)
     deadline = time.monotonic() + SECONDS

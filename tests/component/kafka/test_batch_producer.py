@@ -69,7 +69,7 @@ async def test_only_what_is_committed_is_seen_in_all_partitions_and_topics(
             producer.send(other, 0, batch(f"d{turn}"), 1)
             producer.send(topic, 0, batch(f"e{turn}"), 1, told.append)
             if not commit:
-                await producer.flush()  # else nothing of it had gone out yet
+                await producer.flush()  # otherwise nothing of it would be sent yet
             await producer.end(commit=commit)
         producer.send(topic, 1, batch("never"), 1)
         await producer.end(commit=False)
@@ -290,7 +290,7 @@ async def test_a_batch_that_was_damaged_before_is_not_sent_again_and_again(topic
         damaged[-2] ^= 1
         producer.send(topic, 0, damaged, 1)
         with pytest.raises(ProduceFailure, match=r"CORRUPT_MESSAGE: .*damaged before it was sent"):
-            await within(5, producer.flush())  # what may pass is sent for as long as a delivery may take
+            await within(5, producer.flush())  # a request that may succeed is repeated for the delivery timeout
 
 
 async def test_a_topic_with_a_limit_of_its_own_gets_smaller_batches(kafka: KafkaProxy, opened: Open) -> None:

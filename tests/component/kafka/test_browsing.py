@@ -46,7 +46,7 @@ async def test_the_leaders_of_all_topics_are_asked_for_at_once(bootstrap: str, m
 
 
 async def test_the_last_records_are_the_last_committed_ones(bootstrap: str) -> None:
-    """Behind markers and aborted records, which take offsets, it looks further back."""
+    """If markers and aborted records take the last offsets, it looks further back."""
     create_topic(bootstrap, "peeked", 1)
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": "peeked"})
     producer.init_transactions(30)

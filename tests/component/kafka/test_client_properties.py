@@ -185,7 +185,7 @@ async def test_what_is_wrong_with_our_certificate_is_told(place: Place, identity
     with pytest.raises(Unauthenticated, match=message):
         await wait_for_brokers(value, client_id="refused")
     async with asyncio.timeout(ANSWER_SECONDS):
-        # With TLS 1.3 the broker's word comes behind the connection, and may be lost with it.
+        # With TLS 1.3 the broker's refusal comes after the handshake, and may be lost with the connection.
         error = await asyncio.to_thread(first_error, value, lambda error: judge_kafka(error)[0] != "BROKER_LOST")
     assert judge_kafka(error) == (BROKER_REFUSED, False), error.str()
 
@@ -195,7 +195,7 @@ def tells_why(error: KafkaError) -> bool:
 
 
 def first_error(properties: Properties, counts: Callable[[KafkaError], bool] = tells_why) -> KafkaError:
-    """What librdkafka reports of its first problem that counts: not only that all brokers are down."""
+    """The first relevant problem that librdkafka reports: not only that all brokers are down."""
     told: list[KafkaError] = []
 
     def note(error: KafkaError) -> None:

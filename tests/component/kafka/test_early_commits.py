@@ -27,8 +27,10 @@ async def topic(kafka: KafkaProxy) -> str:
 
 @pytest.mark.parametrize("version", [2, 0])
 async def test_a_commit_goes_out_as_soon_as_all_is_delivered(kafka: KafkaProxy, topic: str, version: int) -> None:
-    """Before who waits for the delivery continues. With an epoch for each transaction only: else a commit is never
-    repeated."""
+    """Before the caller that waits for the delivery continues.
+
+    With an epoch for each transaction only: otherwise a commit is never repeated.
+    """
     allowed: list[int] = []
     older = contextlib.nullcontext() if version == 2 else transaction_version(kafka.address, version)
     async with older, open_producer(kafka.address, f"tx-{topic}") as producer:

@@ -25,7 +25,7 @@ SECONDS = 60.0
 
 
 class Seen:
-    """The newest that was told of each partition; who hears of an end wants no less from then on, as a task would."""
+    """The newest report of each partition; after an end the observer wants no lower offset, as a task would."""
 
     def __init__(self, expected: dict[Part, int]) -> None:
         self.wanted = expected

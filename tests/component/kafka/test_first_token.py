@@ -100,7 +100,7 @@ def test_a_spark_sink_tries_again(
 def test_a_spark_sink_lives_while_the_server_hangs(
     broker: SecureBroker, server: TokenServer, runs: Callable[..., Run], name: str, tmp_path: Path
 ) -> None:
-    """A slot whose loop gives no sign of life is given up, with all that it copies."""
+    """A slot whose loop gives no sign of life is killed, with all its runs."""
     fill(broker, name, b"one")
     server.status = 200
     with server.held:

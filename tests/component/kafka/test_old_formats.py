@@ -1,4 +1,4 @@
-"""Topics whose log files are of Kafka 0.8 to 0.10, on a broker of today, which hands them out as they are."""
+"""Topics whose log files are of Kafka 0.8 to 0.10, on a broker of today, which returns them unchanged."""
 
 import asyncio
 import json

@@ -83,7 +83,7 @@ async def forgotten(servers: str, topic: str) -> None:
 async def test_a_batch_that_is_lost_after_a_pause_is_not_left_out(
     kafka: KafkaProxy, name: str, level: int | None
 ) -> None:
-    """A broker that knows nothing of a producer takes any sequence number for its first."""
+    """A broker without state of a producer accepts any sequence number as its first."""
     await asyncio.to_thread(create_topic, kafka.address, name)
     async with transaction_version(kafka.address, 2 if level is None else level):
         transactional_id = None if level is None else f"tx-{name}"
@@ -106,7 +106,7 @@ async def test_a_batch_that_is_lost_after_a_pause_is_not_left_out(
 async def test_a_source_that_was_idle_for_long_goes_on(
     kafka: KafkaProxy, clock: Clock, name: str, tmp_path: Path
 ) -> None:
-    """Its transactional id is forgotten too: the run fails, and the next one fences anew."""
+    """The broker deletes the state of its transactional id too: the run fails, and the next one fences again."""
     path, log = tmp_path / "given", tmp_path / "log"
     path.write_bytes(b"a\nb\n")
     await asyncio.to_thread(create_topic, kafka.address, name)

@@ -1,4 +1,4 @@
-"""Rights that are taken away end the calls that are under way, too."""
+"""Rights that are taken away end the calls in progress, too."""
 
 from __future__ import annotations
 

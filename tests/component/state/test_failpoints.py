@@ -102,7 +102,7 @@ class Story:
         )
 
     async def check(self, clients: Clients) -> None:
-        """It has come about, once."""
+        """The requests have taken effect, once."""
         await eventually(lambda: self.all_have_it(clients), what="the change has reached all workers")
         for name in ("demo", "late"):
             await eventually(lambda name=name: self.runs(clients, name), what=f"{name} runs")
@@ -115,7 +115,7 @@ class Story:
         assert self.of("n9") in (await clients.worker_cluster(self.of("waits"))).status.message
 
     async def clear(self, clients: Clients) -> None:
-        """Leaves nothing that is under way."""
+        """Deletes everything, so that no operation is left."""
         for name in ("demo", "late", "waits"):
             await clients.delete_workers(self.of(name))
         await clients.plugins.DeletePlugin(plugins_pb.DeletePluginRequest(name=self.of("late"), version="1.2"))
@@ -228,7 +228,7 @@ async def test_a_kill_leaves_nothing_half_done(tmp_path: Path, cases: list[Case]
 
 
 async def kill(killed: Killed, story: Story, clients: Clients, case: Case) -> None:
-    """Has it end at this step, of its start or of its work."""
+    """Makes it end at this step, of its start or of its work."""
     step, passages = case
     print(f"killed at {step}, which is passed {passages} times before")  # shown where it fails
     if step in AT_START:

@@ -123,7 +123,7 @@ async def test_an_old_etag_is_refused(clients: Clients) -> None:
     async def delete() -> bool:
         try:
             await clients.delete_workers("demo", etag=(await clients.worker_cluster("demo")).etag)
-        except Conflict:  # the planner still has something to say about it
+        except Conflict:  # the planner still has changes for it
             return False
         return True
 

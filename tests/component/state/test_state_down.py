@@ -1,5 +1,7 @@
-"""The state service is away for a while as records are copied: as many are copied as before. `make partitions` has it
-away for five minutes."""
+"""The state service is away while records are copied: as many are copied as before.
+
+`make partitions` keeps it away for five minutes.
+"""
 
 from __future__ import annotations
 

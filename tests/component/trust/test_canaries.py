@@ -1,5 +1,7 @@
-"""What trust is made of (the CA's key, a node's key, tokens, the key that seals) is where it belongs, and nowhere else:
-in no other file, no table, no answer, no event and no line of a log."""
+"""The material of trust (the CA's key, a node's key, tokens, the key that seals) is only where it belongs.
+
+It is in no other file, no table, no answer, no event and no line of a log.
+"""
 
 from __future__ import annotations
 

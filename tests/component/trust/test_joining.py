@@ -73,7 +73,7 @@ def to_state(new_installation: Installation, pems: Pems) -> Channel:
 
 
 async def opened(link: Channel, name: str) -> None:
-    """Returns when a session of a node was welcomed. Raises what refused it."""
+    """Returns when a session of a node was welcomed. Raises the refusal."""
 
     registration = Registration(node=name, agent_address="127.0.0.1:7420")
     async with link as new_link:

@@ -62,7 +62,7 @@ async def ran(words: Sequence[str], folder: Path, **environment: str) -> subproc
 
 
 async def tools(folder: Path, *lines: Sequence[str]) -> None:
-    """Runs what fetches and makes a client's code; skips the test where that cannot be had."""
+    """Runs the commands that fetch tools and generate a client's code; skips the test if that fails."""
     for line in lines:
         done = await ran(line, folder)
         if done.returncode:

@@ -32,7 +32,7 @@ MUTUAL = brokers.BrokerTls.BROKER_TLS_MUTUAL
 
 @contextlib.contextmanager
 def nothing_left(home: Home) -> Iterator[None]:
-    """Kills what an agent of this home leaves running."""
+    """Kills the remaining processes of this home's agents."""
     try:
         yield
     except BaseException:

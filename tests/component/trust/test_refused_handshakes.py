@@ -67,7 +67,7 @@ async def test_the_reason_is_logged_and_who_came(state: tuple[StateProcess, Auth
 
 
 async def answers(process: StateProcess, pems: Pems) -> bool:
-    """Whether the state service speaks with who shows this."""
+    """Whether the state service speaks with a client of this certificate."""
     async with channel(f"127.0.0.1:{process.port}", root_certificates=pems.roots, client=pems) as link:
         call = link.unary_unary("/grpc.health.v1.Health/Check")
         try:

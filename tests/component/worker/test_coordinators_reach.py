@@ -62,7 +62,7 @@ async def answered(reach: CoordinatorsReach) -> None:
 
 
 async def noted(reach: CoordinatorsReach) -> ReachNote:
-    """The problem, once there is one."""
+    """The problem, once it is noted."""
     return await eventually(reach.problem, seconds=60, what="a problem is noted")
 
 

@@ -98,7 +98,7 @@ async def answers_as_recorded(worker: Started, source: Path) -> None:
             status, message = BETTER[path]
             expected = status, {"error_code": status, "message": message}
         step = partial(agrees, worker, source, (method, path, body), expected)
-        # What tasks do shows a moment later, as in Connect.
+        # Changes of tasks show a moment later, as in Connect.
         await (eventually(step, seconds=120, what=f"{method} {path}") if method == "GET" else step())
 
 
@@ -118,7 +118,7 @@ async def agrees(worker: Started, source: Path, step: Step, expected: tuple[int,
 
 
 def plain(value: Any) -> Any:
-    """Without what our offsets say beside Connect's."""
+    """The value without the fields of our offsets that Connect's do not have."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items() if k != "mark"}
     return [plain(item) for item in value] if isinstance(value, list) else value

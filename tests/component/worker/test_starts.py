@@ -65,7 +65,7 @@ async def test_a_worker_needs_nothing_but_a_broker(
         assert await worker.end(signal.SIGINT) == 0
         await eventually(lambda: gone(family), what="what was below it has ended")
 
-        # A second worker comes up in its place. kill -9 leaves nothing behind either, nor does third-party code.
+        # A second worker starts in its place. kill -9 leaves no process behind either, not even of third-party code.
         await worker.start("run", file)
         left = tmp_path / "left"
         numbers = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "alone-lines", "leaves": str(left)}

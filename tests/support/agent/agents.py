@@ -167,7 +167,7 @@ class State(SessionServiceServicer):
 
 
 def hungry(size: str) -> str:
-    """A script whose child takes so many bytes once the file `eat` is there; started again it only waits."""
+    """A script whose child takes so many bytes once the file `eat` exists; started again it only waits."""
     return f"""
 import pathlib, subprocess, sys, time
 child = "import pathlib, time\\nwhile not pathlib.Path('eat').exists(): time.sleep(0.05)"

@@ -51,7 +51,7 @@ class BrokerProcess(Program):
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to."""
+        """The bootstrap address."""
         return f"127.0.0.1:{self.port}"
 
     async def spawn(self) -> None:

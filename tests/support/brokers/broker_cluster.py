@@ -59,7 +59,7 @@ class BrokerCluster:
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to: all brokers."""
+        """The bootstrap address: all brokers."""
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     @property
@@ -101,7 +101,7 @@ class BrokerCluster:
         await self.brokers[node].ended()  # which collects it
 
     async def restart(self, node: int) -> None:
-        """Starts an ended broker with its ports and its data; returns when all that run know it."""
+        """Starts an ended broker with its ports and its data; returns when all running brokers know it."""
         await self.brokers[node].spawn()
         await self._join(node)
 
@@ -172,7 +172,7 @@ class BrokerCluster:
         return await self.leader_of(topic, coordinating(name, await self.partitions(topic)))
 
     async def partitions(self, topic: str) -> int:
-        """How many partitions a topic has; 0 when it is not there."""
+        """The number of a topic's partitions; 0 if it does not exist."""
 
         def ask() -> int:
             return len(self._client().list_topics(topic, ASK_SECONDS).topics[topic].partitions)

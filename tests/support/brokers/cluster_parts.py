@@ -1,4 +1,4 @@
-"""Parts of a cluster of brokers for tests: its properties, a request, and which partition coordinates what."""
+"""Parts of a cluster of brokers for tests: its properties, a request, and the partition that coordinates a name."""
 
 from __future__ import annotations
 

@@ -1,12 +1,11 @@
 """Watches, holds, drops or cuts chosen requests on their way to a Kafka broker, or loses their answers.
 
-Clients reach the broker through it when the broker advertises the proxy's address (`broker --advertised`). Read are the
-size, the request header and, where it is the first field of the request, the transactional id; nothing is changed.
-Framing and headers: https://kafka.apache.org/protocol#protocol_messages (RequestOrResponse, Request Header v1 and v2).
+Clients reach the broker through it when the broker advertises the proxy's address (`broker --advertised`). It reads the
+size, the request header and, if it is the first field of the request, the transactional id; it changes nothing. Framing
+and headers: https://kafka.apache.org/protocol#protocol_messages (RequestOrResponse, Request Header v1 and v2).
 
-A request is held on its own connection and stays there when the client has given up and closed it. That is how
-KAFKA-17754 comes about: an EndTxn that the client repeated on another connection reaches the broker during the next
-transaction.
+A request is held on its own connection and stays there when the client has given up and closed it. This reproduces
+KAFKA-17754: an EndTxn that the client repeated on another connection reaches the broker during the next transaction.
 
 ```python
 async with KafkaProxy("127.0.0.1", port) as proxy:
@@ -71,7 +70,7 @@ class ProxiedRequest:
 
 @dataclass(eq=False)
 class Catch:
-    """One request to be caught, the n-th that fits, and what became of it."""
+    """One request to catch, the n-th that matches, and its outcome."""
 
     api_key: int
     fate: Fate
@@ -108,8 +107,10 @@ class Catch:
         self.released.set()
 
     async def answered(self, seconds: float = 60.0) -> bytes:
-        """The broker's answer behind its correlation id, whether or not a client was still there. Raises TimeoutError;
-        ConnectionError when the broker closed the connection instead."""
+        """The broker's answer after its correlation id, whether or not a client was still there.
+
+        Raises TimeoutError; ConnectionError when the broker closed the connection instead.
+        """
         async with asyncio.timeout(seconds):
             await self.over.wait()
         if self.answer is None:
@@ -207,7 +208,7 @@ class KafkaProxy(Proxy):
         return result
 
     def match(self, request: ProxiedRequest) -> Catch | None:
-        """Who catches this request."""
+        """The catch that applies to this request, or None."""
         self.counts[request.api_key] = self.counts.get(request.api_key, 0) + 1
         for caught in self._catches:
             if caught.fits(request):

@@ -67,7 +67,7 @@ class SecureBroker:
         return self.home / "broker-trust.p12"
 
     async def show(self, listener: str, issued: Issued) -> None:
-        """Shows this certificate of "broker" to who connects to the listener; returns once it does."""
+        """Shows this certificate of "broker" to clients of the listener; returns once it does."""
         file = issued.write_pkcs12(self.home / f"{issued.certificate.serial_number}.p12")
         key = f"listener.name.{listener.lower()}.ssl.keystore.location"
         entry = ConfigEntry(key, str(file), incremental_operation=AlterConfigOpType.SET)
@@ -77,7 +77,7 @@ class SecureBroker:
             await asyncio.to_thread(done.result, ANSWER_SECONDS)
         pem = issued.certificate.public_bytes(Encoding.PEM).decode().strip()
 
-        async def shown() -> bool:  # each of the broker's threads comes to know it by itself
+        async def shown() -> bool:  # each of the broker's threads loads it by itself
             at = ("127.0.0.1", self.ports[listener])
             get_server_certificates = [await asyncio.to_thread(get_server_certificate, at) for _ in range(LOOKS)]
             return all(get_server_certificate.strip() == pem for get_server_certificate in get_server_certificates)

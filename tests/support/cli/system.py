@@ -38,7 +38,7 @@ class Keelman:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Names the home for every process that is started, so that each can be told: titles hide command lines."""
+        """Names the home for every started process, so that each can be identified: titles hide command lines."""
         return {**os.environ, "KEELMAN_HOME": str(self.home)}
 
     async def run(self, *words: str, seconds: float = 120.0) -> Ran:
@@ -66,18 +66,18 @@ class Keelman:
         return ran.out
 
     async def items(self, kind: str, *words: str) -> list[dict[str, Any]]:
-        """What `keelman get KIND -o json` shows."""
+        """The items of `keelman get KIND -o json`."""
         items: list[dict[str, Any]] = json.loads(await self.ok("get", kind, "-o", "json", *words))["items"]
         return items
 
     async def item(self, kind: str, name: str) -> dict[str, Any]:
-        """What `keelman get KIND NAME -o json` shows."""
+        """The item of `keelman get KIND NAME -o json`."""
         item: dict[str, Any] = json.loads(await self.ok("get", kind, name, "-o", "json"))
         return item
 
     @property
     def system(self) -> dict[str, Any]:
-        """What `keelman up` wrote of itself."""
+        """The description that `keelman up` wrote of its system."""
         system: dict[str, Any] = json.loads((self.home / "system.json").read_text())
         return system
 

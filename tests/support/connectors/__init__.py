@@ -1,1 +1,1 @@
-"""Connectors for tests to load, and what hosts them."""
+"""Connectors for tests to load, and their hosts."""

@@ -53,7 +53,7 @@ class Follower:
 
 
 def watched(path: Path, size: int) -> FileWatch:
-    """The watch on a file as it is now."""
+    """The watch on a file in its present state."""
     status = path.stat()
     return FileWatch(str(path), size, status.st_ino, status.st_mtime_ns)
 
@@ -64,7 +64,7 @@ def append(path: Path, data: bytes) -> None:
 
 
 def known(follower: Follower) -> bool:
-    """Whether enough of the present file was read to find it again: two files back, there is nothing to know it by."""
+    """Whether enough of the present file was read to find it again: two files back, nothing would identify it."""
     follower.all()
     inode, position, *_ = (follower.offset or {"mark": "0:0:"})["mark"].split(":")
     return int(inode) == follower.path.stat().st_ino and int(position) > MARK_BYTES

@@ -1,4 +1,4 @@
-"""A schema registry in memory, for converters alone, and what goes through it; the real one is in tests/component."""
+"""A schema registry in memory, for converters alone, and their values; the real one is in tests/component."""
 
 from __future__ import annotations
 

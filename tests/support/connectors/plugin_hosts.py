@@ -1,4 +1,4 @@
-"""Hosts of a small plugin, as a worker has them."""
+"""Hosts of a small plugin, as a worker runs them."""
 
 from __future__ import annotations
 

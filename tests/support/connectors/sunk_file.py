@@ -30,7 +30,7 @@ def written(first: int, behind: int) -> bytes:
 
 
 class SunkFile:
-    """One run after another of a sink into a file, each begun where journal and group say."""
+    """Consecutive runs of a sink into a file, each started at the position of journal and group."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,7 +40,7 @@ class SunkFile:
         self._writer: Writer | None = None
 
     def start(self) -> Writer:
-        """A run, unless there is one."""
+        """Starts a run, unless one exists."""
         if self._writer is None:
             self._writer = FileStreamSink.open_writer({"file": str(self.path)}, "c", exactly_once=True)
             stored = self._writer.take_over(Assignment(READER, {P0: self.group})).get(P0)
@@ -69,7 +69,7 @@ class SunkFile:
         return True
 
     def copy(self, to: int) -> None:
-        """Writes records up to this one and commits, whatever ends the runs meanwhile."""
+        """Writes records up to this one and commits, repeatedly if runs end meanwhile."""
         self.write(to)
         while not self.commit():
             self.write(to)
@@ -90,8 +90,10 @@ class SunkFile:
         self.kill()
 
     def found(self) -> tuple[list[int], list[bytes]]:
-        """The numbers of the whole lines in the file and in those beside it, but for what was cut, sorted; and all
-        other lines."""
+        """The sorted numbers of the whole lines, except cut ones, and all other lines.
+
+        Of the file and of those beside it.
+        """
         numbers, others = [], []
         for file in self.path.parent.rglob("*"):
             if file.is_file() and ".keelman-" not in file.name:

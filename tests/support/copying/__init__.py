@@ -1,1 +1,1 @@
-"""What tests of copying share: copy runs, and files that grow."""
+"""The common base of the tests of copying: copy runs, and files that grow."""

@@ -1,4 +1,4 @@
-"""A source that copies what its test feeds it, before a broker behind a proxy that sees requests."""
+"""A source that copies the records that its test feeds it, before a broker behind a proxy that sees requests."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Feed(Reader):
 
 
 class Bench:
-    """One task that copies what its feed gives; run as often as the test likes."""
+    """One task that copies its feed; run as often as the test likes."""
 
     def __init__(self, brokers: Brokers, **config: str) -> None:
         self.name = f"fed{next(NUMBERS)}"

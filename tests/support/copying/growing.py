@@ -1,4 +1,4 @@
-"""A file that grows as a copy of it follows: whatever happens meanwhile happens in the middle of copying."""
+"""A file that grows as a copy of it follows: any fault meanwhile happens in the middle of copying."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ from support.kafka.topics import AT_ONCE, ends_of
 from support.places import with_tests
 from support.waiting import until
 
-reporter.EVERY_SECONDS = 0.02  # each wait of a test for progress is shorter by half a second or so
+reporter.EVERY_SECONDS = 0.02  # each wait of a test for progress is about half a second shorter
 OFFSET_TOPIC = "test-offsets"
 OFFSET_PARTITIONS = 5
 STATES = copy_run_pb2.CopyRunState
@@ -152,7 +152,7 @@ def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[
 
 
 def ticket(bootstrap: str, config: dict[str, str], **fields: Any) -> ticket_pb2.StartTicket:
-    """A ticket for task 0 of a connector, exactly once unless told otherwise."""
+    """A ticket for task 0 of a connector, exactly once by default."""
     name = config["name"]
     worker = {
         "bootstrap.servers": bootstrap,
@@ -250,7 +250,7 @@ ENDS = (copy_run_pb2.COPY_RUN_STATE_ENDED, copy_run_pb2.COPY_RUN_STATE_FAILED)
 
 
 def die_at(point: str, count: int) -> None:
-    """Makes this process kill itself with SIGKILL when it comes to a point in the copying for the n-th time."""
+    """Makes this process kill itself with SIGKILL when it reaches a point in the copying for the n-th time."""
     owner, methods, before = {
         "record in an open transaction": (transactions.TransactionalProducer, ("send", "send_packed"), False),
         "offsets in an open transaction": (batch_producer.BatchProducer, ("_commit_now", "end"), True),

@@ -15,8 +15,10 @@ DEAREST = 10
 
 @dataclass(slots=True)
 class Cost:
-    """Seconds on the clock and of the processors: of the set-up (fixtures, their begin and their end) and of the tests
-    themselves. What several pytest workers did at the same time is added up."""
+    """Seconds on the clock and of the processors: of the set-up (fixtures, their begin and their end) and of the tests.
+
+    The times of several pytest workers are added up.
+    """
 
     tests: int = 0
     setup_seconds: float = 0.0
@@ -43,7 +45,7 @@ class Cost:
         self.own_processor += other.own_processor
 
     def row(self) -> list[float]:
-        """As it is kept in a file."""
+        """The row of a file of costs."""
         return [
             self.tests,
             *(
@@ -115,8 +117,10 @@ def line(name: str, cost: Cost) -> str:
 
 
 def longest_first(files: Iterable[str], parts: Mapping[str, Part]) -> list[str]:
-    """The files in the order in which several pytest workers come to their end at about the same time: those that take
-    longest first, those that were never measured before all others."""
+    """The files in the order in which several pytest workers finish at about the same time.
+
+    Those that take longest come first, those that were never measured before all others.
+    """
     seconds: dict[str, float] = {}
     for part in parts.values():
         for name, cost in part.files.items():

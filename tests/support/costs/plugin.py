@@ -1,4 +1,4 @@
-"""A plugin of pytest: measures what each test file costs with `--costs PART`, and hands the longest files out first."""
+"""A plugin of pytest: measures the cost of each test file with `--costs PART`, and starts the longest files first."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""A Couchbase data service for tests: what DCP clients see of one, several nodes in one process, on loopback."""
+"""A Couchbase data service for tests, as DCP clients see it: several nodes in one process, on loopback."""

@@ -19,7 +19,7 @@ def plain_user(users: Mapping[str, str], value: str) -> str:
 
 
 class ScramExchange:
-    """One exchange: the client's first message, what answers it, and what answers its proof."""
+    """One exchange: the client's first message, its answer, and the answer to the client's proof."""
 
     def __init__(self, mechanism: str, message: str) -> None:
         self._digest, self._bare = DIGESTS[mechanism], message.removeprefix("n,,")

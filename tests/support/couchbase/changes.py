@@ -1,4 +1,4 @@
-"""What happens in a bucket while clients follow it, or before they come."""
+"""Changes of a bucket while clients follow it, or before they come."""
 
 from support.couchbase.server import CouchbaseServer
 
@@ -58,7 +58,7 @@ def purged(server: CouchbaseServer) -> None:
 
 
 def much(server: CouchbaseServer) -> None:
-    """More than a window of 1 MiB: nothing comes any more unless what came is acknowledged."""
+    """More than a window of 1 MiB: nothing more comes unless the client acknowledges what it received."""
     for n in range(60):
         server.put(f"large-{n}", {"pad": "x" * 50_000})
 

@@ -1,4 +1,4 @@
-"""Copies of the test server's bucket to a topic: their configuration, and what came of them."""
+"""Copies of the test server's bucket to a topic: their configuration and their results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What streams of the test server tell of scopes and collections; `uid` is the number that their manifest has by it."""
+"""Events of scopes and collections in streams of the test server; `uid` is their manifest's number after the event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def scope_created(name: str, scope: int, uid: int) -> Item:
 
 
 def scope_dropped(scope: int, uid: int) -> Item:
-    """A scope is gone, and its collections before it."""
+    """The end of a scope, after its collections."""
     return Item(0, SYSTEM, b"", struct.pack(">QI", uid, scope), collection=-1, event=SCOPE_DROPPED, scope=scope)
 
 
@@ -25,6 +25,6 @@ def collection_created(name: str, collection: int, scope: int, uid: int) -> Item
 
 
 def collection_dropped(collection: int, scope: int, uid: int) -> Item:
-    """A collection is gone."""
+    """The end of a collection."""
     value = struct.pack(">QII", uid, scope, collection)
     return Item(0, SYSTEM, b"", value, collection=collection, event=DROPPED, scope=scope)

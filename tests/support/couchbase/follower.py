@@ -15,7 +15,7 @@ LINE_BYTES = 1 << 20
 
 
 class Follower:
-    """Takes each line's kind and the rest of its words; `other` has the lines that `take` does not know."""
+    """Takes each line's kind and the rest of its words; `other` has the lines of kinds that `take` does not know."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.other: list[str] = []

@@ -52,7 +52,7 @@ def failover_log(branches: list[tuple[int, int]]) -> bytes:
 
 
 def leb128(number: int) -> bytes:
-    """A collection's id as it is before a key."""
+    """A collection's id in the encoding of its prefix of a key."""
     actual_bytearray = bytearray()
     while True:
         low, number = number & 0x7F, number >> 7

@@ -1,4 +1,4 @@
-"""Nodes of the test server, and the map that tells clients which of them has what."""
+"""Nodes of the test server, and the map that tells clients the vbuckets of each."""
 
 from __future__ import annotations
 

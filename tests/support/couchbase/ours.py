@@ -44,7 +44,7 @@ class Ours:
         return ""
 
     def take(self) -> None:
-        """As a reader does when told that there is something."""
+        """Takes events as a reader does after a notification."""
         self.seen += [_seen(event) for event in self.changes.take(10_000) if event.kind]
 
 
@@ -70,7 +70,7 @@ async def ours(
     positions: Mapping[int, Position | None] | None = None,
     takes: bool = True,
 ) -> AsyncIterator[Ours]:
-    """It, once it has begun. Without `takes` what comes is left where it is."""
+    """Our client, once it has begun. Without `takes` it leaves the events in their buffer."""
     actual_ours = Ours()
     access = replace(access_to(server), noop_seconds=noop_seconds, bootstrap_seconds=bootstrap_seconds)
     cluster = BucketCluster(access)

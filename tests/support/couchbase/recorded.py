@@ -46,7 +46,7 @@ def document(number: str) -> bytes:
 
 
 def ready(documents: int) -> Bytes:
-    """The frames of one vbucket's documents, one a row, without what tells vbuckets apart."""
+    """The frames of one vbucket's documents, one a row, without the fields that distinguish vbuckets."""
     value = document("000-0000000")
     extras = struct.pack(">QQIIIHB", 0, 1, 0x0200_0000, 0, 0, 0, 0)
     body = len(extras) + len(_KEY) + len(value)
@@ -67,7 +67,7 @@ def frame_bytes() -> int:
 
 
 class Recorded(History):
-    """A vbucket with a number of documents and nothing else."""
+    """A vbucket with a number of documents and no other items."""
 
     __slots__ = ("documents",)
     documents: int

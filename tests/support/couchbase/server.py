@@ -136,7 +136,10 @@ class CouchbaseServer:
         return self._do(work)
 
     def create_collection(self, scope: str, name: str, *others: str) -> int:
-        """Its id. With others it is one change of the manifest, whose last event alone has the new number."""
+        """Creates a collection, or several in one change of the manifest; returns the id of the first.
+
+        Only the last event of the change has the new number.
+        """
 
         def work() -> int:
             of, before = self.collections.scopes[scope], self.collections.uid
@@ -159,7 +162,7 @@ class CouchbaseServer:
         self._do(work)
 
     def drop_scope(self, name: str) -> None:
-        """It is gone with its collections, those first."""
+        """Drops a scope, after its collections."""
 
         def work() -> None:
             of, gone = self.collections.drop_scope(name)
@@ -174,7 +177,7 @@ class CouchbaseServer:
         self._do(self.vbuckets[vbucket].purge)
 
     def replicate(self, vbucket: int, node: int) -> None:
-        """Another node has a replica of it, and clients are told."""
+        """Gives another node a replica of the vbucket, and tells clients."""
 
         def work() -> None:
             self.vbuckets[vbucket].replica = node
@@ -188,7 +191,7 @@ class CouchbaseServer:
         self._do(lambda: setattr(self.vbuckets[vbucket], "replica_log", own))
 
     def replace_node(self, node: int, other: int) -> None:
-        """Another node has its vbuckets, and no map has it any more; it ends no connection, and no stream."""
+        """Gives the node's vbuckets to another and removes the node from all maps; no connection or stream ends."""
 
         def work() -> None:
             for history in self.vbuckets.values():
@@ -200,7 +203,7 @@ class CouchbaseServer:
         self._do(work)
 
     def move(self, vbucket: int, node: int) -> None:
-        """A rebalance: the active copy goes to another node, and clients are told."""
+        """Moves the active copy to another node, as a rebalance does, and tells clients."""
 
         def work() -> None:
             self.vbuckets[vbucket].node = node
@@ -264,7 +267,7 @@ class CouchbaseServer:
         self._do(lambda: [session.writer.write(b"\x16\x03\x01" * 9) for session in self._sessions() if session.streams])
 
     def put_and_garble(self, key: str, document: Any) -> None:
-        """Stores a document and sends it with bytes behind it, in one piece, that are no frame."""
+        """Stores a document and sends it with an invalid frame after it, in one piece."""
         number = zlib.crc32(key.encode()) % len(self.vbuckets)
 
         def work() -> None:
@@ -287,7 +290,7 @@ class CouchbaseServer:
         return self.refusals.pop((opcode, vbucket), None) or self.refusals.get((opcode, -1))
 
     def kill(self, node: int) -> None:
-        """A node is gone: its port is closed and its connections end."""
+        """Closes a node's port and ends its connections."""
 
         def work() -> None:
             single_node = self.nodes[node]

@@ -322,7 +322,7 @@ class Session:
         self.wake()
 
     async def _send_changes(self) -> None:
-        """Sends what streams have not got yet, as far as the window lets it."""
+        """Sends the pending changes of the streams, as far as the window permits."""
         with contextlib.suppress(OSError):
             while True:
                 await self._wake.wait()

@@ -17,7 +17,7 @@ XATTRS, NO_VALUE, DELETE_TIMES = 0x04, 0x08, 0x20
 
 @dataclass(slots=True)
 class Stream:
-    """An open stream: what its client has of the vbucket."""
+    """An open stream and its client's position in the vbucket."""
 
     opaque: int
     history: History

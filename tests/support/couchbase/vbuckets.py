@@ -40,7 +40,10 @@ class Item:
 
 @dataclass(slots=True)
 class History:
-    """One vbucket. `log` has (vbuuid, first seqno), the newest first; a replica has it too unless it has its own."""
+    """One vbucket.
+
+    `log` has (vbuuid, first seqno), the newest first; a replica has the same log unless it has its own.
+    """
 
     number: int
     node: int
@@ -86,7 +89,7 @@ class History:
         self.purged = max([self.purged, *gone])
 
     def add(self, item: Item) -> Item:
-        """A change with the next number; a document's revision is one more than its last one's."""
+        """Adds a change with the next number; a document's revision is one more than its last one's."""
         last = next(
             (
                 single_item

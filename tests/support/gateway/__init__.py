@@ -1,1 +1,1 @@
-"""What tests of the gateway share: real gateways, and clients of each of its APIs."""
+"""The common base of the gateway's tests: real gateways, and clients of each of its APIs."""

@@ -36,7 +36,10 @@ LIST_SECONDS = 5
 
 
 class Node(AgentServiceServicer):
-    """A node to the state service: registers, beats, reports each workload as it is wanted. Its workers answer REST."""
+    """A node as the state service sees it: registers, sends heartbeats, reports each workload at its goal.
+
+    Its workers answer REST.
+    """
 
     def __init__(self, name: str, address: str, clusters: dict[str, Connectors]) -> None:
         self.name, self.address = name, address
@@ -113,11 +116,11 @@ class Node(AgentServiceServicer):
         self.logs[name] = [b"line %d\n" % i for i in range(200)]
 
     def names_of(self, kind: str) -> list[str]:
-        """The workloads of a kind that it was told to run."""
+        """The workloads of a kind that are assigned to it."""
         return [name for name in self._told if name.startswith(f"{kind}/")]
 
     async def close(self, name: str) -> None:
-        """Ends a worker's REST API; the state service is not told."""
+        """Ends a worker's REST API without a report to the state service."""
         stack = self._open.pop(name, None)
         if stack is not None:
             await stack.aclose()

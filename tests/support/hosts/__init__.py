@@ -1,1 +1,1 @@
-"""Hosts on this machine with networks of their own, and who operates them."""
+"""Hosts on this machine with networks of their own, and their operators."""

@@ -82,7 +82,7 @@ class Lines:
         return await self._until_seen({t: self.written[t] + 1 for t in topics or self.files}, seconds)
 
     async def judged(self) -> Report:
-        """Writes no more; what became of all, when the last is seen."""
+        """Stops writing; the oracle's report, once the last line is seen."""
         await self._ended({topic: topic for topic in self.files})
         return judge(dict(enumerate(self.written.values())), self.seen)
 
@@ -110,7 +110,7 @@ class Lines:
             return all(len(self.seen[seen]) >= self.written[topic] for seen, topic in sources.items())
 
         await eventually(there, seconds=60, what="the last records are seen")
-        await asyncio.sleep(1.0)  # what comes twice may come late
+        await asyncio.sleep(1.0)  # a duplicate may come late
 
     def _write(self) -> None:
         while not self._over.wait(TICK_SECONDS):

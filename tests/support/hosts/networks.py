@@ -188,7 +188,7 @@ class System:
         }
 
     async def in_state(self, cluster: str, state: str, *, seconds: float = START_SECONDS) -> None:
-        """Returns when the broker cluster is in this state and has nothing more to say."""
+        """Returns when the broker cluster is in this state and has no message."""
 
         async def look() -> bool:
             status = (await self.of.broker_cluster(cluster)).status

@@ -1,4 +1,4 @@
-"""What an operator types on hosts with networks of their own."""
+"""An operator's commands on hosts with networks of their own."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Commands:
         self.system.hosts[host].end()
 
     def join(self, host: str, *words: str) -> str:
-        """Has a host join under its own name and starts its agent; what joining printed."""
+        """Joins a host under its own name and starts its agent; returns the output of joining."""
         text = self.run("node", "token", "create", "--ttl", "10m", "--node", host).strip()
         self.tokens.append(text)
         home = str(self.home(host).root)

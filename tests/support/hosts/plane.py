@@ -1,4 +1,4 @@
-"""A whole installation on three hosts by the commands of docs/operations.md, and what copies and measures there."""
+"""A whole installation on three hosts by the commands of docs/operations.md, and its copying and measuring parts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Copies(Lines):
 
     @property
     def as_they_are(self) -> dict[str, str]:
-        """The converters with which values stay as they are."""
+        """The converters that leave values unchanged."""
         text = "org.apache.kafka.connect.storage.StringConverter"
         return {"key.converter": text, "value.converter": text}
 

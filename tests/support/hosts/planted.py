@@ -26,7 +26,7 @@ def in_files(root: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def in_tables(url: str) -> Iterator[tuple[str, bytes]]:
-    """What all tables of a PostgreSQL hold, uncompressed."""
+    """The contents of all tables of a PostgreSQL, uncompressed."""
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     try:
         tables = sa.MetaData()

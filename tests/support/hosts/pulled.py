@@ -1,4 +1,4 @@
-"""What becomes of a host's work when its cable is pulled, and how soon."""
+"""The fate of a host's work when its cable is pulled, and the time of the takeover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiles Java sources of tests, once for the checkout: the classes are kept under the digest of what made them."""
+"""Compiles Java sources of tests, once for the checkout: the classes are stored under the digest of their inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connect's data in Java, across the border and back; a program that prints one JSON object of what came of it."""
+"""Connect's data in Java, across the border and back; a program that prints its results as one JSON object."""
 
 from __future__ import annotations
 

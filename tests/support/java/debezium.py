@@ -102,7 +102,7 @@ async def put(worker: RestWorker, name: str, config: Mapping[str, str]) -> None:
 
 
 async def states(worker: RestWorker, name: str) -> list[str]:
-    """Of the connector and its tasks; none while it is not there."""
+    """The states of the connector and its tasks; empty while the connector does not exist."""
     answer = await worker.ask("GET", f"/connectors/{name}/status")
     if answer.status_code != 200:
         return []
@@ -123,13 +123,13 @@ async def _runs(worker: RestWorker, name: str) -> bool:
 
 
 async def changes(bootstrap: str, name: str) -> list[Change]:
-    """What readers of committed records find in the connector's topic by now; nothing while there is no topic."""
+    """The committed change records in the connector's topic; empty while there is no topic."""
     committed = await asyncio.to_thread(_committed, bootstrap, topic_of(name))
     return [change_of(value) for item in committed if (value := item.value()) is not None]
 
 
 def _committed(bootstrap: str, topic: str) -> list[Message]:
-    """Up to the end as it is at the first look, while more comes in."""
+    """The committed messages up to the end at the first look; later ones are left out."""
     level = {"isolation.level": "read_committed", "enable.auto.commit": False, "log_level": 0}
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"look-{topic}", **AT_ONCE, **level})
     messages: list[Message] = []
@@ -150,14 +150,14 @@ def _committed(bootstrap: str, topic: str) -> list[Message]:
 
 
 class Versions(Protocol):
-    """A table whose rows have versions, and where those of its rows are that are gone."""
+    """A table whose rows have versions, and a table with the last versions of deleted rows."""
 
     def versions(self, table: str = TABLE) -> dict[int, int]:
-        """What there is now."""
+        """The present versions, by row."""
 
 
 async def followed(bootstrap: str, name: str, rows: Versions, seconds: float = PATIENCE) -> None:
-    """Waits until the last version of each row is in the topic, and the end of each row that is gone."""
+    """Waits until the last version of each row is in the topic, and the deletion of each deleted row."""
     versions, gone = await asyncio.to_thread(rows.versions), await asyncio.to_thread(rows.versions, "gone")
 
     missing: list[str] = []
@@ -193,7 +193,7 @@ async def streams_on(bootstrap: str, name: str) -> None:
 
 
 def copied(target: str) -> dict[int, int]:
-    """The versions that the sink has written, by row; none while its table is not there."""
+    """The versions that the sink has written, by row; empty while its table does not exist."""
     try:
         with psycopg.connect(target, autocommit=True) as connection:
             return dict(connection.execute(f"SELECT id, version FROM {COPIED}").fetchall())

@@ -1,6 +1,6 @@
 """The process of `support.java.shared_host`: hosts copy runs of the kit's connectors, previews and replays for them.
 
-It is told what to do line by line, and answers a line when a piece of work has ended.
+It reads an order a line, and answers a line when a piece of work has ended.
 """
 
 from __future__ import annotations

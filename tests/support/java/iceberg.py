@@ -61,7 +61,7 @@ def sink_config(bootstrap: str, topic: str, warehouse: Path, **more: str) -> dic
 
 
 async def rows(table: Path) -> list[dict[str, Any]]:
-    """All rows of a table as of now; none where it is not there yet."""
+    """All present rows of a table; empty if it does not exist yet."""
     if not (table / "metadata" / "version-hint.text").exists():
         return []
     command = [sys.executable, "-m", "support.java.iceberg", str(table)]

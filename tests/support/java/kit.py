@@ -1,4 +1,4 @@
-"""Java connectors for tests, compiled here, and what opens their tasks in the process that copies for them."""
+"""Java connectors for tests, compiled here, and the code that opens their tasks in the process that copies for them."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class MariadbRows:
         self._do(f"BEGIN; INSERT INTO gone SELECT id, version {which}; DELETE {which}; COMMIT")
 
     def versions(self, table: str = TABLE) -> dict[int, int]:
-        """What there is now."""
+        """The present versions, by row."""
         return {int(row): int(version) for row, version in self._do(f"SELECT id, version FROM {table}")}
 
     def judged(self, seen: Iterable[Change], before: Mapping[int, int]) -> RowReport:

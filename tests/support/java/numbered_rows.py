@@ -20,10 +20,10 @@ CHANGES_AT_ONCE = 10
 
 
 class NumberedRows:
-    """The table in one database. Safe to be called again where the server was killed meanwhile."""
+    """The table in one database. A call may be repeated if the server was killed meanwhile."""
 
     def __init__(self, url: str) -> None:
-        """Makes the tables; a row's last version goes to `gone` when it is deleted."""
+        """Creates the tables; a row's last version goes to `gone` when it is deleted."""
         self.url = url
         with self.connected() as connection:
             connection.execute(f"CREATE TABLE {TABLE} (id INT PRIMARY KEY, version INT NOT NULL, words TEXT NOT NULL)")
@@ -55,7 +55,7 @@ class NumberedRows:
             _change(connection, first, count)
 
     def versions(self, table: str = TABLE) -> dict[int, int]:
-        """What there is now."""
+        """The present versions, by row."""
         with self.connected() as connection:
             return dict(connection.execute(f"SELECT id, version FROM {table}").fetchall())
 
@@ -145,10 +145,10 @@ def judge(
 ) -> RowReport:
     """Judges one topic. Pure.
 
-    A snapshot that is begun again repeats rows of its former try, which is Debezium's own way; then each row has to be
-    there once, in the version of that snapshot, and each change from there on once and in its order. A change that
-    comes before the snapshot that is begun again may be contained in it, and then comes once more behind it: Debezium
-    streams from where its replication slot was made, which was at the first try.
+    A snapshot that is begun again repeats rows of its former try, which is Debezium's own way; then each row must be
+    there once, in the version of that snapshot, and each later change once and in its order. A change before the
+    repeated snapshot may be contained in it, and then comes once more after it: Debezium streams from the start of its
+    replication slot, which was created at the first try.
     """
     records = list(seen)
     starts = [n for n, record in enumerate(records) if record.first]

@@ -1,4 +1,4 @@
-"""A Java source's records packed with each codec; a program that prints one JSON object of what came of it."""
+"""A Java source's records packed with each codec; a program that prints its results as one JSON object."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VALUES = [f"v{n}" + "x" * 500 for n in range(200)]
 
 
 def packed() -> dict[str, bool]:
-    """By codec: whether its batch is of this codec, small, and holds the records as they were."""
+    """By codec: whether its batch is of this codec, small, and holds the records unchanged."""
     strings, headers = (java_class(f"{STORAGE}.{name}")() for name in ("StringConverter", "SimpleHeaderConverter"))
     nothing = java_class("java.util.HashMap")()
     strings.configure(nothing, False)

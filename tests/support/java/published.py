@@ -1,4 +1,4 @@
-"""Published Java plugins in folders, as a `plugin.path` has them: fetched by their locks and kept in the cache."""
+"""Published Java plugins in folders for a `plugin.path`: fetched by their locks and kept in the cache."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Published:
 
     @property
     def version(self) -> str:
-        """As its lock has it."""
+        """The version in its lock."""
         artifacts = [
             artifact for artifact in self._lock.artifacts if artifact.artifact in (self.artifacts or (self.root,))
         ]

@@ -86,6 +86,6 @@ class Scripted:
         assert process.wait(120) == 0, self.ended_with()
 
     def ends(self, process: HostedRun) -> dict[str, Any]:
-        """The last that is heard of a process that is about to end by itself."""
+        """The last report of a process that is about to end by itself."""
         until(lambda: process.poll() is not None, f"{self.name} ends: {self.ended_with()}")
         return latest(self.log)

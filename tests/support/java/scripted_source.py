@@ -73,6 +73,6 @@ class Scripted:
         return {json.loads(key)[1]["part"]: json.loads(value)["n"] for key, value in actual_committed_offsets}
 
     def ends(self, process: HostedRun) -> dict[str, Any]:
-        """The last that is heard of a process that is about to end by itself."""
+        """The last report of a process that is about to end by itself."""
         process.wait(60)
         return latest(self.log)

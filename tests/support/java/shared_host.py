@@ -38,7 +38,7 @@ class HostedRun:
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:
-        """Waits for its exit code: 0 where it was drained, 1 where it failed for good, or that of the process."""
+        """Waits for its exit code: 0 if it was drained, 1 if it failed for good, or that of the process."""
         if not self._ended.wait(timeout):
             raise subprocess.TimeoutExpired("a hosted copy run", timeout or 0.0)
         assert self.returncode is not None
@@ -61,7 +61,7 @@ class HostedRun:
 
 
 class SharedHost:
-    """The process, from the test's side. Whatever runs in it when it ends has its exit code."""
+    """The process, from the test's side. All runs in it get its exit code when it ends."""
 
     def __init__(self) -> None:
         command = tethered([sys.executable, "-m", "support.java.hosting"])
@@ -127,8 +127,10 @@ def shared_host() -> SharedHost:
 
 @contextmanager
 def hosted_java(bootstrap: str, config: Mapping[str, str], log: Path, **spec: Any) -> Iterator[HostedRun]:
-    """A run that copies for one Java task, to be killed or drained; `die` names where its process kills itself. It ends
-    with the block."""
+    """A run that copies for one Java task, to be killed or drained; `die` names where its process kills itself.
+
+    It ends with the block.
+    """
     run = shared_host().begin(log, {"host": {"bootstrap": bootstrap, "config": dict(config), **spec}})
     try:
         yield run

@@ -1,1 +1,1 @@
-"""What tests with brokers share: three in one cluster, and producers of one."""
+"""The common base of tests with brokers: three in one cluster, and producers of one."""

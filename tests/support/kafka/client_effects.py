@@ -31,7 +31,7 @@ def _rows(client: str, rows: Mapping[str, tuple[str, Made | None]]) -> Iterator[
 
 
 def _same(name: str, value: str) -> tuple[str, Made]:
-    """The client library's setting has this name, and the value as it is."""
+    """The client library's setting has this name, and the value unchanged."""
     return value, {name: value}
 
 

@@ -41,10 +41,11 @@ async def open_producer(
 
 
 async def write_epoch(servers: str, transactional_id: str, epoch: int) -> None:
-    """Makes that the last epoch given to the id, once the broker is started anew: there are 32,767 and each costs a
-    third of a millisecond.
+    """Makes this the last epoch of the id, once the broker is restarted.
 
-    A record of the coordinator's own log, which brokers take from a client of this name:
+    There are 32,767 epochs, and each costs a third of a millisecond.
+
+    A record of the coordinator's own log, which brokers accept from a client of this name:
     https://github.com/apache/kafka/blob/4.3/transaction-coordinator/src/main/resources/common/message/TransactionLogValue.json
     """
     async with open_producer(servers, transactional_id) as producer:

@@ -83,8 +83,11 @@ class Trio:
         self._create(NewTopic(topic, partitions, replica_assignment=[replicas] * partitions, config=config))
 
     def create_groups(self, *replicas: list[int]) -> None:
-        """The topic of groups, with a partition on each of these: the first of them is a coordinator. Their property
-        `offsets.topic.num.partitions` has to say how many these are."""
+        """Creates the topic of groups, with a partition on each of these replica lists.
+
+        The first node of a list coordinates the groups of that partition. The brokers' property
+        `offsets.topic.num.partitions` must equal the number of lists.
+        """
         config = {"cleanup.policy": "compact"}
         self._create(NewTopic(GROUPS_TOPIC, len(replicas), replica_assignment=list(replicas), config=config))
 
@@ -101,7 +104,7 @@ class Trio:
         return told.topics[topic].partitions[0]
 
     async def controller(self) -> int:
-        """The active one, by what each broker has on disk."""
+        """The active controller, by the state that each broker has on disk."""
         told: list[tuple[int, int]] = []
         for broker in self.brokers.values():
             (file,) = broker.home.rglob("quorum-state")
@@ -166,9 +169,10 @@ def write(bootstrap: str, topic: str, values: list[bytes], **config: str) -> flo
 
 @contextlib.asynccontextmanager
 async def three_brokers(home: Path, **properties: object) -> AsyncIterator[Trio]:
-    """Brokers 1, 2 and 3, in racks r1, r2 and r3; who falls behind for two seconds is out of the in-sync replicas.
+    """Brokers 1, 2 and 3, in racks r1, r2 and r3; a broker two seconds behind leaves the in-sync replicas.
 
-    `properties` are theirs, with underscores for dots."""
+    `properties` are theirs, with underscores for dots.
+    """
     ports = dict(zip(NODES, free_ports(3), strict=True))
     controllers = dict(zip(NODES, free_ports(3), strict=True))
     async with contextlib.AsyncExitStack() as stack:

@@ -29,7 +29,7 @@ def commit(bootstrap: str, group: str, topic: str, offset: int, partition: int =
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> None:
-    """Makes a topic; returns once the broker has it."""
+    """Creates a topic; returns once the broker has it."""
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
     client = AdminClient({"bootstrap.servers": bootstrap})
     client.create_topics([new])[topic].result(60)
@@ -76,7 +76,7 @@ def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
         try:
             partitions = consumer.list_topics(topic, 30).topics[topic].partitions
             return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
-        except KafkaException as error:  # of a topic just made, its broker may not know yet that it leads it
+        except KafkaException as error:  # the broker of a new topic may not know yet that it leads it
             if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
                 raise
             return None

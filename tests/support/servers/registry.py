@@ -55,7 +55,7 @@ class RegistryProcess(Program):
 
     @property
     def url(self) -> str:
-        """What `schema.registry.url` is for it."""
+        """The value of `schema.registry.url` for it."""
         return f"http://127.0.0.1:{self.port}/apis/ccompat/v7"
 
     async def start(self) -> None:

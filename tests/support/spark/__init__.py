@@ -1,1 +1,1 @@
-"""What tests on Spark share: the real service, a small real task loop that it hosts, and a cluster to run on."""
+"""The common base of the tests on Spark: the real service, a small real task loop that it hosts, and a cluster."""

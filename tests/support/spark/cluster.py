@@ -99,7 +99,7 @@ class Cluster:
         self.processes[name] = result
 
     async def connect_server(self, port: int, python: str) -> str:
-        """Starts a Spark Connect server whose executors are this cluster's; the name of the master that it is."""
+        """Starts a Spark Connect server whose executors are this cluster's; returns its URL."""
         properties = {
             "spark.master": self.master,
             "spark.connect.grpc.binding.address": self.host,
@@ -131,7 +131,7 @@ class Cluster:
         return executors
 
     def end(self, name: str) -> None:
-        """Ends one program, if it was started, and what it started."""
+        """Ends one program, if it was started, and its children."""
         process = self.processes.pop(name, None)
         if process is None:
             return

@@ -78,7 +78,7 @@ class Spark:
         await eventually(ready, seconds=START_SECONDS, what=f"the service serves; log:\n{self.text()}")
 
     def below(self) -> set[psutil.Process]:
-        """All processes that this service ever had, as far as they were looked at."""
+        """All processes that this service ever had, as far as they were observed."""
         with contextlib.suppress(psutil.NoSuchProcess):
             self.seen |= set(psutil.Process(self.process.pid).children(recursive=True))
         return self.seen
@@ -93,7 +93,7 @@ class Spark:
         self.process.wait(60)
 
     async def nothing_left(self, seconds: float = 15) -> None:
-        """Every process seen below the service is gone."""
+        """Waits until every observed process below the service has ended."""
 
         def gone() -> bool:
             return not [p for p in self.seen if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
@@ -116,7 +116,7 @@ class Worker:
         self.welcome: LinkWelcome | None = None
         self.renewed = 0
         self.usage = SlotUsage()
-        self.problems: list[str] = []  # why there was no Spark, as it was told; empty while there was
+        self.problems: list[str] = []  # the reported reasons for a missing Spark; empty while there was one
         self.renewing = True
         self.log_levels: dict[str, str] = {}
         self.ended: list[Exception] = []
@@ -216,7 +216,7 @@ class Worker:
         return (await self._runs.GetCopyRun(GetCopyRunRequest(uid=uid))).copy_run
 
     def slot_of(self, uid: str) -> str:
-        """The slot that the run was last told to be in."""
+        """The slot of the run in the last update that names one."""
         return next(u.slot for u in reversed(self.updates) if u.run_uid == uid and u.slot)
 
     def slot_process(self, uid: str) -> psutil.Process:

@@ -52,8 +52,10 @@ class SparkService:
 
 @contextlib.asynccontextmanager
 async def spark_service(folder: Path, *, seconds: float = 120.0, **flags: object) -> AsyncIterator[SparkService]:
-    """Starts it with its work under `folder` and waits so long until it serves; ends it with the block. Its slots can
-    import what tests share."""
+    """Starts it with its work under `folder` and waits this long until it serves; ends it with the block.
+
+    Its slots can import tests/support.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     fields = {"port": free_ports(1)[0], "work_folder": folder / "work", **flags}
     words = [f"--{key.replace('_', '-')}={value}" for key, value in fields.items()]

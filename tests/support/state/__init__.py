@@ -1,1 +1,1 @@
-"""What tests of the state service share: the service, nodes, and the verbs of its nouns in short."""
+"""The common base of the state service's tests: the service, nodes, and the verbs of its nouns in short."""

@@ -1,4 +1,4 @@
-"""What tests of dedicated connectors share: the verbs in short."""
+"""The common base of the tests of dedicated connectors: the verbs in short."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Dedicated(Operations):
         return [dedicated_connector.name for dedicated_connector in connectors.dedicated_connectors]
 
     async def state(self, name: str) -> str:
-        """Its state by name; "GONE" when there is none."""
+        """Its state by name; "GONE" if it does not exist."""
         try:
             state = (await self.get(name)).status.state
         except NotFound:

@@ -1,4 +1,4 @@
-"""What tests of connector definitions share: the verbs in short, and a state service with one real worker."""
+"""The common base of the tests of connector definitions: the verbs in short, and a state service with a real worker."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def connected(port: int) -> AsyncIterator[tuple[Clients, Agent]]:
 
 
 async def _answers(clients: Clients) -> bool:
-    """What once found the port closed finds it so for a moment longer."""
+    """Whether the service answers: a channel that found the port closed treats it as closed a moment longer."""
     try:
         await clients.operations.ListOperations(operation_service_pb2.ListOperationsRequest())
     except Unavailable:
@@ -86,7 +86,7 @@ async def _answers(clients: Clients) -> bool:
 async def worker_of(
     clients: Clients, agent: Agent, cluster: str, *, bootstrap: str, folder: Path, spark: str
 ) -> AsyncIterator[WorkerProcess]:
-    """A worker cluster of one worker, which runs as the agent is told to have it run, and reports to the brokers."""
+    """A worker cluster of one worker, which runs by the agent's assignment, and reports to the brokers."""
     await clients.create_external("default", bootstrap)
     await clients.create_workers(cluster, count=1)
     await clients.start_workers(cluster)

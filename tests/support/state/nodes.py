@@ -44,7 +44,7 @@ class Nodes:
         self.agents[node].wait(60)
 
     async def are_online(self, clients: Clients) -> None:
-        """Waits until state knows all of them."""
+        """Waits until the state service lists all of them."""
 
         async def online() -> bool:
             assert all(agent.poll() is None for agent in self.agents.values()), self.logs()
@@ -65,8 +65,10 @@ class Nodes:
 
 @contextlib.asynccontextmanager
 async def running_nodes(folder: Path, names: Sequence[str] = NODES, *flags: str) -> AsyncIterator[Nodes]:
-    """State runs with these flags beside the usual ones, and its agents are started by who uses it. What fails prints
-    their logs; nothing is left running."""
+    """Runs the state service with these flags beside the usual ones; the caller starts its agents.
+
+    A failure prints their logs; no process is left running.
+    """
     nodes = Nodes(folder, names, *flags)
     await nodes.state.start()
     try:

@@ -37,6 +37,6 @@ class Scaled:
         return await eventually(found, seconds=150, what=f"{self.name} has {workers} workers")
 
     async def shown(self) -> tuple[int, int, str]:
-        """Its workers, and its tasks.max as they were given it and as it was sent."""
+        """Its workers, its present tasks.max, and the tasks.max that the client sent."""
         dedicated = await self.dedicated.get(self.name)
         return dedicated.status.workers, dedicated.status.tasks_max, dedicated.spec.config["tasks.max"]

@@ -1,4 +1,4 @@
-"""What tests of topic resources share: the verbs in short, and a wait for an operation's end."""
+"""The common base of the tests of topic resources: the verbs in short, and a wait for an operation's end."""
 
 from typing import Any
 

@@ -1,1 +1,1 @@
-"""What tests of workers share: worker processes alone and in groups, and requests to them."""
+"""The common base of the workers' tests: worker processes alone and in groups, and requests to them."""

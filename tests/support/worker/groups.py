@@ -45,7 +45,7 @@ class Flow:
 
     @property
     def target(self) -> Path:
-        """What comes out."""
+        """The sink's file."""
         return self.folder / f"{self.name}.out"
 
     @property
@@ -62,7 +62,7 @@ class Flow:
         }
 
     async def feed(self) -> None:
-        """Lets the file grow until told to stop."""
+        """Appends to the file until it is stopped."""
         with self.source.open("ab") as file:
             while not self.stopping:
                 file.write(b"".join(line + b"\n" for line in self._lines[self.fed : self.fed + PER_TICK]))
@@ -77,7 +77,7 @@ class Flow:
         return time.monotonic() - begun
 
     def judged(self) -> Report:
-        """What became of the records."""
+        """The oracle's report on the records."""
         return judge({0: self.fed}, {self.target.name: self.seen})
 
 
@@ -137,7 +137,7 @@ class Workers:
 
     @property
     def leader(self) -> WorkerProcess:
-        """Who led the last round."""
+        """The leader of the last round."""
 
         def last(process: WorkerProcess) -> str:
             result = re.findall(r"^(\S+) .*joined .*leader=True", process.output, re.M)

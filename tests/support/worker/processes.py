@@ -88,7 +88,7 @@ class LinkSide(WorkerLinkServiceServicer):
         self._tell(run, RUNNING, **fields)
 
     def stranger(self, worker: str, like: Run) -> Run:
-        """A run of the worker that it knows nothing of."""
+        """A run of the worker that the worker has no record of."""
         ticket = tickets.StartTicket(run_uid="stranger", connector="stranger", task=like.ticket.task)
         self.runs["stranger"] = Run(ticket, worker, RUNNING)
         return self.runs["stranger"]

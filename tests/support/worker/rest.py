@@ -46,7 +46,7 @@ class Step:
     until: Sequence[str] = ()
 
     def plain(self) -> dict[str, Any]:
-        """As it is stored."""
+        """The step in its stored form."""
         stored: dict[str, Any] = {"name": self.name, "method": self.method, "path": self.path}
         if isinstance(self.body, bytes):
             stored["body_hex"] = self.body.hex()

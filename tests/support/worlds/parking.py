@@ -24,7 +24,7 @@ class Task:
 
 
 class Looker:
-    """A watcher that is told when there is more."""
+    """A watcher that is notified when there is more."""
 
     def __init__(self, said: list[str]) -> None:
         self.said = said

@@ -70,7 +70,7 @@ class World(ScriptWorld):
         self.uids = 0
 
     def plan(self, scope: Scope | None = None) -> Plan:
-        """The plan for what there is, or for a part of it."""
+        """The plan for the present state, or for a part of it."""
         return make_plan(self.snapshot, LIMITS, scope, lingers=self.lingering.__contains__)
 
     @property

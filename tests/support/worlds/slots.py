@@ -44,7 +44,7 @@ class World(ScriptWorld):
             slot.runs.discard(run)
 
     def do_copies(self, run: str, megabytes: str, seconds: str) -> None:
-        """A run copies at this rate for so long, told each second."""
+        """A run copies at this rate for so long, with a report each second."""
         connector, task = run.split("/")
         for _ in range(int(seconds)):
             self.now += 1

@@ -29,7 +29,7 @@ FAST = {**SLOW, "keelman_limit_records_per_second": "0"}
 
 @pytest.fixture
 def server() -> Iterator[MariadbServer]:
-    """Ends behind the worker."""
+    """Ends after the worker."""
     with running_mariadb() as started:
         yield started
 

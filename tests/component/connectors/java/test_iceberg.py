@@ -1,5 +1,7 @@
-"""Iceberg's sink in a worker: it looks inside Connect's context, commits by its task's membership in the group, and its
-table has every row once, whatever is killed."""
+"""Iceberg's sink in a worker: it uses Connect's internal context and commits by its task's membership in the group.
+
+Its table has every row once, whatever is killed.
+"""
 
 import asyncio
 import json
@@ -29,7 +31,7 @@ def send(bootstrap: str, topic: str, numbers: range) -> None:
 
 
 def committed(bootstrap: str, name: str, topic: str) -> int:
-    """How many records the sink's group has behind it."""
+    """The number of records before the offsets of the sink's group."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"})
     result = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=30)
     consumer.close()

@@ -1,4 +1,4 @@
-"""What Java code logs, in keelman's log."""
+"""The log lines of Java code, in keelman's log."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
     async def there(topic: str, count: int) -> bool:
         try:
             return len(await read(topic)) >= count
-        except KafkaException:  # it is not there yet
+        except KafkaException:  # it does not exist yet
             return False
 
     async with workers(worker):

@@ -47,7 +47,7 @@ def config(bootstrap: str, name: str, kind: str, folder: Path, **more: str) -> d
 
 
 def running(bootstrap: str, values: dict[str, str], folder: Path) -> Any:
-    """What copies for the task."""
+    """The process that copies for the task."""
     fields = {"worker_config": {"offset.flush.interval.ms": "500"}}
     return hosted_java(bootstrap, values, folder / values["name"], fields=fields)
 
@@ -92,7 +92,7 @@ def test_mirror_maker_of_java(bootstrap: str, name: str, tmp_path: Path) -> None
     mirror = config(bootstrap, name, "Source", tmp_path, **{"task.assigned.partitions": parts})
     with running(bootstrap, mirror, tmp_path) as process:
         copied(process, mirror, tmp_path, remote, RECORDS)
-        # What waits for others to be sent is sent with the next commit, which comes without records too.
+        # Syncs that wait for others are sent with the next commit, which comes without records too.
         until(lambda: synced(bootstrap, syncs, name) == {0, 1}, "offsets of both partitions are synced", every=1.0)
         process.terminate()
         assert process.wait(60) == 0

@@ -1,4 +1,4 @@
-"""Java connectors with converters that are ours alone: what crosses between Java and Python, and Avro in topics."""
+"""Java connectors with Python converters: the values that cross between Java and Python, and Avro in topics."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ async def test_a_java_sink_reads_avro_and_its_bad_record_has_its_stage(
 
 
 def read(registry: RegistryProcess, role: str, topic: str, payloads: list[bytes | None]) -> list[str]:
-    """What Avro payloads hold."""
+    """The values in Avro payloads."""
     converter = AvroConverter({"schema.registry.url": registry.url, "converter.type": role})
     converter.bind(open_registry)
     column = converter.of_topic(topic).to_connect(payloads)

@@ -283,7 +283,7 @@ def test_no_record_is_lost_whatever_kills_its_slot(scripted: Scripted, count: in
         def ended() -> bool:
             if process.poll() is not None:
                 return True
-            values.append(f"v{len(values)}")  # commits that take long are fewer than batches: there have to be more
+            values.append(f"v{len(values)}")  # slow commits are fewer than batches: there must be more
             scripted.send(values[-1:])
             return False
 

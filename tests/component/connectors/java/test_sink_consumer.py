@@ -1,4 +1,4 @@
-"""Kafka's own consumer under Java sinks: ends behind markers, records that are gone, limits, a login that fails."""
+"""Kafka's own consumer under Java sinks: ends after markers, deleted records, limits, a login that fails."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_what_stands_behind_the_last_record_is_no_lag(scripted: Scripted) -> Non
         (producer.commit_transaction if commits else producer.abort_transaction)(60)
     with scripted.hosted() as process:
         scripted.until_put(process, ["v0", "v1", "v2"])
-        # Four records and a marker behind each transaction.
+        # Four records and a marker after each transaction.
         until(lambda: scripted.group() == 7, "the group shows the end")
         until(lambda: latest(scripted.log).get("lag") == 0, "no lag")
         scripted.stopped(process)

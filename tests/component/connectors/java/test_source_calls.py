@@ -46,7 +46,7 @@ DIFFERENT: dict[str, dict[str, list[str]]] = {
             *("gives own 3-3", "idle own", "commitRecord other 1-1 nowhere", "commitRecord other 0-0 there"),
             *("commitRecord other 2-3 there", "commit other"),
         ],
-        # Connect commits the offset of the record before it, which is that of its whole poll: the others are lost.
+        # Connect commits the offset of the record before it, which belongs to its whole poll: the others are lost.
         "no converter takes one": [
             *("start own task-thread-NAME-0 step 0 next 0", "poll own b3", "gives own 0-2", "commit own", "stop own"),
         ],

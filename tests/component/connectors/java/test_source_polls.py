@@ -1,5 +1,7 @@
-"""A poll of a Java source task is never cut: all of its records with its offsets in one transaction, and what its task
-hears of them before it is polled again."""
+"""A poll of a Java source task is never cut: all of its records with its offsets are in one transaction.
+
+Its task gets the callbacks for them before the next poll.
+"""
 
 from __future__ import annotations
 

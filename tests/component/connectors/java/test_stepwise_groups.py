@@ -95,7 +95,7 @@ def test_topics_and_partitions_that_come_are_opened_beside_those_that_stay(scrip
 def test_partitions_change_hands_all_at_once_where_one_of_the_assignors_is_not(
     scripted: Scripted, assignors: str, others: str
 ) -> None:
-    """As in Kafka Connect, also with a member that knows a cooperative one alone."""
+    """As in Kafka Connect, also with a member that supports only a cooperative assignor."""
     shared, both = Shared(scripted), (0, 1)
     text = ",".join(f"{PACKAGE}.{part.strip()}" for part in assignors.split(",") if part)
     with scripted.hosted(topics=shared.topic, **({KEY: text} if text else {})) as process:

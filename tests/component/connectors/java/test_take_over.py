@@ -41,7 +41,7 @@ GROUP = "java-take-over"
 
 @pytest.fixture
 def server() -> Iterator[PostgresqlServer]:
-    """Ends behind the workers."""
+    """Ends after the workers."""
     with running_postgresql() as started:
         yield started
 

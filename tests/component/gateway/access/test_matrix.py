@@ -157,8 +157,11 @@ def about_mine(kind: Any, method: str, operation: str) -> Any:
 
 
 async def outcome(link: Channel, path: str, authorization: str, operation: str, expected: str) -> str:
-    """What becomes of an RPC: let in, 401 or 403. The request names no worker cluster where the answer is expected to
-    have the caller's own; a stream that is expected to be let in is not waited for."""
+    """The outcome of an RPC: admitted, 401 or 403.
+
+    The request names no worker cluster if the answer is expected to have the caller's own; the end of a stream that is
+    expected to be admitted is not waited for.
+    """
     method = descriptor_pool.Default().FindMethodByName(path.removeprefix("/").replace("/", "."))
     kind, answer = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
     kind_given = kind() if expected == "own" else about_mine(kind, method.name, operation)
@@ -167,7 +170,7 @@ async def outcome(link: Channel, path: str, authorization: str, operation: str, 
     call = make(path, request_serializer=kind.SerializeToString, response_deserializer=answer.FromString)
     metadata = (("authorization", authorization),) if authorization else ()
     sent: Any = kind_given
-    if method.client_streaming:  # a client that is refused while it writes may not hear why
+    if method.client_streaming:  # a client that is refused while it writes may not get the reason
         sent = iter([] if method.server_streaming else [kind_given])
     seconds = STREAM_SECONDS if method.server_streaming and not expected.isdigit() else 30
     try:

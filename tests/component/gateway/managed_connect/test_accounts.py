@@ -49,18 +49,18 @@ async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
 
 
 def plugin(name: str) -> dict[str, Any]:
-    """What CreateCustomPlugin is sent."""
+    """The arguments of CreateCustomPlugin."""
     location = {"s3Location": {"bucketArn": "arn:aws:s3:::bucket", "fileKey": "x.zip"}}
     return {"name": name, "contentType": "ZIP", "location": location}
 
 
 def configuration(name: str) -> dict[str, Any]:
-    """What CreateWorkerConfiguration is sent."""
+    """The arguments of CreateWorkerConfiguration."""
     return {"name": name, "propertiesFileContent": CONTENT}
 
 
 def others(name: str, **more: Any) -> dict[str, Any]:
-    """What CreateConnector is sent by the other account."""
+    """The arguments of CreateConnector by the other account."""
     return connector(name, NOWHERE, CONFIG, plugins=plugins(BUILT_IN.replace(ACCOUNT, OTHER_ACCOUNT)), **more)
 
 
@@ -121,7 +121,7 @@ def test_creates_that_race_at_two_gateways_stay_within_the_quota(bare: Bare) -> 
     clients = [sdk_client(endpoint, OTHER_KEY, OTHER_SECRET) for endpoint in bare.endpoints[1:]]
 
     def raced(method: str, sent: list[dict[str, Any]]) -> list[Any]:
-        """What becomes of calls that are sent at once, in turn to one gateway and the other."""
+        """The results of calls that are sent at once, in turn to one gateway and the other."""
 
         def call(number: int) -> Any:
             try:

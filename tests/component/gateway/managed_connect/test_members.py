@@ -25,7 +25,7 @@ async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
 
 @pytest.fixture(scope="module")
 def there(bare: Bare) -> There:
-    """ARNs of what there is, by the member that names it."""
+    """ARNs of existing resources, by the member that names each."""
     sdk = bare.sdk
     content = b64encode(PROPERTIES).decode()
     of = sdk.create_worker_configuration(name="there", propertiesFileContent=content)["workerConfigurationArn"]

@@ -20,7 +20,7 @@ def bucket(world: World) -> Path:
 
 
 def plugin(name: str, key: str, **more: Any) -> dict[str, Any]:
-    """What CreateCustomPlugin is sent."""
+    """The arguments of CreateCustomPlugin."""
     location = {"s3Location": {"bucketArn": f"arn:aws:s3:::{BUCKET}", "fileKey": key}}
     return {"name": name, "contentType": "ZIP", "location": location, **more}
 

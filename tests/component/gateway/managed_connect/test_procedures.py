@@ -26,7 +26,7 @@ PARTITIONS = {"configs": 1, "offsets": 25, "status": 5}
 
 
 def own_topics(arn: str) -> dict[str, str]:
-    """The names of a connector's internal topics, by what is in them."""
+    """The names of a connector's internal topics, by their content."""
     _, name, suffix = arn.split("/")
     return {what: f"{PREFIX}{what}_{name}_{suffix}" for what in PARTITIONS}
 
@@ -67,7 +67,7 @@ async def wrote(output: Path, text: str) -> None:
 
 
 async def test_a_connector_goes_on_where_one_of_its_name_was(world: World, tmp_path: Path) -> None:
-    """A source by the offset topic that it had by itself; a sink by its group, whatever offset topic it is given."""
+    """A source continues by the offset topic that it created itself; a sink by its group, with any offset topic."""
     path, output = tmp_path / "in.txt", tmp_path / "out.txt"
     path.write_text("one\ntwo\n")
     source = file_source(path, "continued")

@@ -210,7 +210,7 @@ async def test_nodes_come_and_go(wire: JsClient, group: str) -> None:
 
 @pytest.fixture(scope="module")
 async def stub(world: OharaWorld) -> AsyncIterator[BrokerClusterServiceStub]:
-    """What keelman's own users have."""
+    """The interface of keelman's own users."""
     async with channel(world.system.gateway.address) as to:
         yield BrokerClusterServiceStub(to)
 

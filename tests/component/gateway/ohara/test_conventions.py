@@ -1,4 +1,4 @@
-"""What holds for every resource of the Ohara API: status codes, error bodies, JSON rules, keys and PUT."""
+"""Rules for every resource of the Ohara API: status codes, error bodies, JSON rules, keys and PUT."""
 
 from __future__ import annotations
 

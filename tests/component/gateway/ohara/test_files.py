@@ -16,7 +16,7 @@ MIB = 1 << 20
 
 
 async def post(wire: JsClient, path: str, data: bytes, name: str, **texts: str) -> httpx.Response:
-    """A form with a file, and texts behind it."""
+    """A form with a file, and texts after it."""
     answer = await wire.client.post(f"/v0{path}", files={"file": (name, data, "application/x")}, data=texts)
     judge(answer)
     return answer

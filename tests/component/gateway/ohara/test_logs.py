@@ -1,4 +1,4 @@
-"""Logs and containers of what runs, and the log of the gateway itself."""
+"""Logs and containers of running clusters, and the log of the gateway itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nodes: created before their agents or after, shown as they are, kept while a cluster has them."""
+"""Nodes: created before their agents or after, listed as they are, kept while a cluster uses them."""
 
 from __future__ import annotations
 

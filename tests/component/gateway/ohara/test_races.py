@@ -1,4 +1,4 @@
-"""Concurrent requests of clients: of those for one resource one succeeds, the others are told who has it."""
+"""Concurrent requests of clients: of those for one resource one succeeds, the others get the owner's name."""
 
 from __future__ import annotations
 

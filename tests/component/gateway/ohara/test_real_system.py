@@ -36,7 +36,7 @@ class Agents:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, node: str) -> None:
-        """Starts that of a node, unless it runs."""
+        """Starts the agent of a node, unless it runs."""
         if node in self._running:
             return
         home, (port,) = self._folder / node, free_ports(1)

@@ -1,4 +1,4 @@
-"""Settings that Ohara does not know and that are named like secrets: kept, and answered to who sent them."""
+"""Settings that Ohara does not know and that are named like secrets: kept, and returned to their sender."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def worker(group: str, name: str = "wk", **more: Any) -> dict[str, Any]:
     return {"group": group, "name": name, "nodeNames": ["node00"], "brokerClusterKey": BROKERS, **more}
 
 
-# Creation: files, then nodes, then brokers, then what must be unique.
+# Creation: files, then nodes, then brokers, then unique fields.
 
 MISSING_FILE = {"group": HOME, "name": "missing.jar"}
 CREATION: tuple[tuple[str, dict[str, Any], tuple[int, str], str], ...] = (

@@ -1,4 +1,4 @@
-"""`/v0/workers` over a real state service, with agents that do as told: what becomes of settings, states, refusals."""
+"""`/v0/workers` over a real state service, with obedient agents: settings, states and refusals."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HEX = re.compile(r"[0-9a-f]{25}")
 
 
 class World:
-    """State, its agents, and the API as a client has it."""
+    """State, its agents, and the API as a client sees it."""
 
     def __init__(self, clients: Clients, agents: dict[str, Agent], web: httpx.AsyncClient) -> None:
         self.clients, self.agents, self.web = clients, agents, web

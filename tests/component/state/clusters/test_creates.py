@@ -1,4 +1,4 @@
-"""Creates over real gRPC: ports that are chosen and kept, brokers that begin stopped, and what only one can have."""
+"""Creates over real gRPC: ports that are chosen and kept, brokers that begin stopped, and unique fields."""
 
 from __future__ import annotations
 

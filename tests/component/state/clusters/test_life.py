@@ -53,7 +53,7 @@ class Life:
         )
 
     async def runs(self, count: int) -> dict[str, Workload]:
-        """Waits until so many workers run as is wanted, and no other is left; returns them."""
+        """Waits until the cluster's number of workers run, and no other is left; returns them."""
 
         async def ready() -> dict[str, Workload] | None:
             cluster = await self.clients.worker_cluster("demo")

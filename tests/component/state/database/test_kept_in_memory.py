@@ -63,9 +63,9 @@ async def test_two_processes_see_each_others_writes(postgresql) -> None:
 
 
 async def test_a_write_whose_commit_was_cut_off_is_found_by_the_next(url: str) -> None:
-    """It may have been stored although its writer was told that it failed."""
+    """The write may have been stored although its writer got an error."""
     async with open_store(url) as store:
-        async with store.database.write() as turn:  # what such a write leaves: rows that the snapshot does not have
+        async with store.database.write() as turn:  # the effect of such a write: rows that the snapshot does not have
             tx = Transaction(turn, store.snapshot, store.snapshot.draft(), store.database.clock(), NOUNS)
             result = broker_clusters.create(tx, "ext", EXTERNAL)
             await write_rows(turn.session, NOUNS, [Change(result.NOUN, result.name, None, result)], tx.events)

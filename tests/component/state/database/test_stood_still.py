@@ -23,7 +23,7 @@ async def test_a_transaction_that_stands_still_is_ended(postgresql, tmp_path: Pa
     url, key = postgresql(), tmp_path / "secrets.key"
     async with open_store(url, key_file=key) as store, open_store(url, key_file=key) as other:
         monkeypatch.setitem(database.OF_SERVER, "idle_in_transaction_session_timeout", "1s")
-        await store.database.engine.dispose()  # the next connection has it so
+        await store.database.engine.dispose()  # the next connection has the setting
         with pytest.raises(Unavailable, match="database"):
             await _frozen_in_a_write(store, other)
         await store.catch_up()

@@ -34,7 +34,7 @@ class World:
     link: LinkSide
 
     async def config(self, name: str) -> dict[str, str]:
-        """The connector's configuration as its worker has it; empty where there is none."""
+        """The connector's configuration in its worker; empty if it does not exist."""
         answer = await self.worker.ask("GET", f"/connectors/{name}/config")
         return {} if answer.status_code == 404 else {k: v for k, v in answer.json().items() if k != "name"}
 

@@ -1,4 +1,4 @@
-"""Connector definitions, applied to a worker of Apache Kafka Connect: it knows no ids of requests and gives no uids."""
+"""Connector definitions, applied to a worker of Apache Kafka Connect, which has no ids of requests and no uids."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -42,7 +42,7 @@ class Unplanned:
 
 @asynccontextmanager
 async def running(store: Store, url: str) -> AsyncIterator[None]:
-    """What does operations, of workers at a URL."""
+    """The service that runs operations, with workers at a URL."""
 
     async def urls(cluster: str) -> Sequence[str]:
         return [url]

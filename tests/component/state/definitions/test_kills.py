@@ -117,7 +117,7 @@ class Story:
         return operation
 
     async def check(self, killed: Killed, definitions: Definitions) -> None:
-        """It comes about, once."""
+        """The request has taken effect, once."""
         operation = await definitions.ended(await self.ask(definitions))
         assert operation.state == self.ends, (self.point, operation)
         assert await killed.config(self.name) == self.config, (self.point, operation)

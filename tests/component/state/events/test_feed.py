@@ -110,7 +110,7 @@ async def test_events_wait_for_the_broker_that_they_start_and_come_in_order(tmp_
                 newest: dict[str, int] = {}
                 for event in seen.events:
                     noun = event.WhichOneof("resource")
-                    # Its reader begins anew when the broker comes back, so a revision may come again, but never a gap.
+                    # Its reader starts again when the broker comes back, so a revision may come again, but never a gap.
                     if event.revision > newest.get(noun, 0):
                         newest[noun] = event.revision
                 assert max(newest.values()) == written
@@ -203,7 +203,7 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
 
 
 async def has_runs(clients: Clients, number: int, uid: str) -> dict[str, copy_run_pb2.CopyRun] | None:
-    """So many, with this one, which was told last."""
+    """The runs, if there are this many and the run that was reported last is among them."""
     runs = await runs_of(clients)
     return runs if len(runs) == number and uid in runs else None
 
@@ -235,7 +235,7 @@ async def test_reports_keep_the_newest_while_the_broker_is_away(broker) -> None:
                 values += [fact.value] if fact.key == "a" else []
         await facts.aclose()
     assert b"nobody" not in values
-    # The first of them may have been on its way; the newest is what came after, and few are in between.
+    # The first may have been in transit; the newest is the last one written, and few are in between.
     assert len(set(values) - {b"first"}) <= 3
 
 

@@ -23,7 +23,7 @@ NOWHERE = "127.0.0.1:1"
 
 
 class Seen:
-    """A client that watches for as long as the block runs, and all changes that it was told."""
+    """A client that watches for as long as the block runs, and all changes that it received."""
 
     def __init__(self, address: str, *nouns: str) -> None:
         self.address, self.nouns = address, nouns
@@ -56,7 +56,7 @@ class Seen:
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])
 def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """An SQLite file or a PostgreSQL; that a watch is told of by the latter, others show too."""
+    """An SQLite file or a PostgreSQL; other tests also show watches over the latter."""
     if request.param == "sqlite":
         return str(tmp_path / "state.db")
     new_database: str = request.getfixturevalue("postgresql")()

@@ -1,4 +1,4 @@
-"""Several writes together: in one transaction or none, each judged with what those before it have written."""
+"""Several writes together: in one transaction or none, each judged after the writes before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans, rollouts, drains and ports through the service's API, with agents that do as they are told."""
+"""Plans, rollouts, drains and ports through the service's API, with obedient agents."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ SIZE = 5 << 19  # two chunks and a half
 
 @pytest.fixture(params=["database", "folder", "s3"])
 def kept(request, tmp_path, name: str) -> dict[str, str]:
-    """Settings that say where files are kept: below `shared` where it is neither the database nor a server."""
+    """Settings for the place of files: below `shared` unless it is the database or a server."""
     if request.param == "database":
         return {}
     if request.param == "folder":
@@ -52,7 +52,7 @@ async def clients(tmp_path, url, kept):
 
 @pytest.fixture
 async def anywhere(tmp_path, url):
-    """Of a state service for what does not depend on where files are kept."""
+    """The channel to a state service, for tests that do not depend on the place of files."""
     async with state_in_loop(tmp_path, database=url) as (state, _):
         yield state
 
@@ -218,7 +218,7 @@ async def test_quotas_are_told_before_the_file_comes_and_hold_without_a_size(tmp
             with pytest.raises(Exhausted, match="plugins_max_bytes allows no more") as caught, translated():
                 await upload(clients.plugins, second, size_bytes=size, version="2")
             assert caught.value.reason == "PLUGIN_QUOTA"
-        await upload(clients.plugins, first)  # the same again takes no room
+        await upload(clients.plugins, first)  # the same file again takes no space
         await clients.plugins.DeletePlugin(pb.DeletePluginRequest(name="acme", version="1.2"))
         await upload(clients.plugins, second, version="2")
 

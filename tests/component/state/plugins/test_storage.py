@@ -1,4 +1,4 @@
-"""What every storage of plugins' files does: the same tests for each kind, over the real thing."""
+"""The rules of every storage of plugins' files: the same tests for each kind, over the real thing."""
 
 import io
 import random

@@ -1,4 +1,4 @@
-"""What processes that were killed have left of plugins' files is swept up, and nothing else."""
+"""The remains of plugins' files that killed processes left are deleted, and nothing else."""
 
 import io
 from datetime import timedelta

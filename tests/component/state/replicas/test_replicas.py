@@ -1,5 +1,7 @@
-"""Several state services of one PostgreSQL, as processes, with agents that go from one to another: which is killed or
-frozen, and a database that is gone for a while."""
+"""Several state services of one PostgreSQL, as processes, with agents that move between them.
+
+Services are killed or frozen, and the database is away for some time.
+"""
 
 import asyncio
 import contextlib
@@ -83,7 +85,7 @@ class Plane:
         return [r for r in self.replicas if r is not than]
 
     def moved(self) -> list[tuple[str, int]]:
-        """What two nodes were told to run in one generation."""
+        """The workloads that were assigned to two nodes in one generation."""
         told = [item for roamer in self.roamers for item in roamer.told]
         return sorted({item for item in told if told.count(item) > 1})
 
@@ -145,7 +147,7 @@ async def runs(replica: StateProcess, name: str, count: int) -> bool:
     async with asked(replica) as clients:
         try:
             cluster = await clients.worker_cluster(name)
-        except NotFound:  # another service was told to create it a moment ago
+        except NotFound:  # another service had the order to create it a moment ago
             return False
         return cluster.status.ready_workers == count and cluster.status.observed_generation == cluster.generation
 

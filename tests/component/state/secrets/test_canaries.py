@@ -81,7 +81,7 @@ async def system(home: Path, database: str) -> AsyncIterator[Keelman]:
 
 @contextlib.asynccontextmanager
 async def watched(link: Channel) -> AsyncIterator[list[Event]]:
-    """All that watches are told during the block."""
+    """All events of watches during the block."""
     seen: list[Event] = []
 
     async def follow() -> None:
@@ -137,7 +137,7 @@ async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[st
 
 
 async def exercise(keelman: Keelman, clients: Clients, said: list[str]) -> None:
-    """Looks at everything, changes it, has it refused, and starts parts of it again."""
+    """Reads everything, changes it, sends requests that are refused, and restarts parts of it."""
     said += [await keelman.ok("get", kind, "-o", "yaml") for kind in ("bc", "wc", "workers", "workloads", "connectors")]
     shown = await keelman.ok("describe", "wc", "demo")
     assert "[hidden]" in shown
@@ -182,7 +182,7 @@ async def exercise(keelman: Keelman, clients: Clients, said: list[str]) -> None:
 
 
 async def topics(bootstrap: str) -> dict[str, bytes]:
-    """What all topics hold, uncompressed."""
+    """The contents of all topics, uncompressed."""
     properties = {"bootstrap.servers": bootstrap}
     async with low_level_client(properties, client_id="canaries", timeout_ms=10_000) as client:
         names = sorted((await client.fetch_all_metadata()).topics())
@@ -221,7 +221,7 @@ def in_files(root: Path) -> dict[str, set[str]]:
 
 
 def in_tables(url: str) -> dict[str, bytes]:
-    """What all tables of a database hold, uncompressed."""
+    """The contents of all tables of a database, uncompressed."""
     engine = sa.create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     try:
         tables = sa.MetaData()

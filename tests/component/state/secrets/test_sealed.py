@@ -151,7 +151,7 @@ async def test_what_an_earlier_keelman_left_in_the_clear_is_sealed_at_the_first_
 
 
 def in_the_clear(path: Path) -> None:
-    """Makes the database that of a keelman that sealed nothing."""
+    """Makes the database as an unsealed keelman would have written it."""
     message = worker_cluster_pb2.WorkerCluster(name="demo")
     message.spec.properties.update(PROPERTIES)
     message.spec.extra.update({"password": f"{CANARY}-extra"})

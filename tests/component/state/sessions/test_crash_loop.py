@@ -1,4 +1,4 @@
-"""A worker whose process ends at each start: what of that is an event, and what people are shown."""
+"""A worker whose process ends at each start: the resulting events, and the status that users see."""
 
 from pathlib import Path
 

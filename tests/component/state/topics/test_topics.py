@@ -1,5 +1,7 @@
-"""Topics as resources: created, grown, configured, taken over and deleted on a real broker, whatever becomes of the
-state service meanwhile."""
+"""Topics as resources: created, grown, configured, taken over and deleted on a real broker.
+
+The operations succeed whatever happens to the state service meanwhile.
+"""
 
 import pytest
 
@@ -165,7 +167,7 @@ async def test_three_brokers_agree_at_an_operations_end(tmp_path):
 
 
 async def as_known(trio, topic: str) -> list:
-    """The partitions of a topic as each broker knows them."""
+    """The partitions of a topic in each broker's metadata."""
     async with TopicBrokers.open({"bootstrap.servers": trio.bootstrap}) as opened:
         result = await opened.described_by_each(topic)
     assert len(result) == 3

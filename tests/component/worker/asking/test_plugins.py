@@ -89,7 +89,7 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert (status["type"], status["connector"]["version"]) == ("source", "7.1")
         assert await worker.end() == 0
 
-        # The class is gone from plugin.path, and comes back.
+        # The class is missing from plugin.path, and comes back.
         count.write_text(str(NUMBERS + 100))
         worker.extra["plugin.path"] = ""
         await worker.start()
@@ -176,7 +176,7 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "moods", spark.address, extra)
     async with workers(worker):
         assert worker.output.count("plugin_broken") == 1
-        # What dies first, for what hangs keeps its plugin busy until it is killed.
+        # The dying call first: a hanging call keeps its plugin busy until it is killed.
         path = "/connector-plugins/MoodyConnector/config/validate"
         died = await worker.ask("PUT", path, {**config, "name": "x", "checked": "die"})
         assert (died.status_code, died.json()["message"]) == (

@@ -89,7 +89,7 @@ def processes(worker: WorkerProcess) -> Iterator[str]:
 
 
 async def offsets_by_references(worker: WorkerProcess, folder: Path) -> None:
-    """Where brokers and group are references, offsets are told and altered where the tasks have them."""
+    """If brokers and group are references, offsets are read and altered where the tasks store them."""
     (folder / "brokers").write_text(f"servers={worker.bootstrap}\ngroup=referred\n")
     servers, group = (f"${{file:{folder}/brokers:{key}}}" for key in ("servers", "group"))
     topic = f"{worker.group}-status"

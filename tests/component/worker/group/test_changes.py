@@ -34,7 +34,7 @@ async def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> As
 
 
 async def created(worker: WorkerProcess, names: Iterable[str], **large: int) -> Mapping[str, httpx.Response]:
-    """What each answers, of as many clients at once; some configurations are as large as is told."""
+    """The answers to the creates, of as many clients at once; `large` gives some configurations a size."""
 
     async def create(name: str) -> tuple[str, httpx.Response]:
         config = {**SOURCE, **({"note": "x" * large[name]} if name in large else {})}

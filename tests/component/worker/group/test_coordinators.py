@@ -99,7 +99,7 @@ class Outside:
 
 
 def leaders(answer: Any, brokers: int) -> dict[tuple[str, int], int] | None:
-    """Each partition's leader as one broker tells it; None where a broker, a topic or a replica is not there."""
+    """Each partition's leader as one broker reports it; None if a broker, a topic or a replica is missing."""
     fields = {}
     for code, topic, _, partitions in answer.topics:
         for _, partition, leader, _, in_sync, *_ in partitions:

@@ -21,7 +21,7 @@ from support.worker.processes import WorkerProcess
 
 pytestmark = pytest.mark.component
 WAITS = "delay_ms=3000"
-# So long that a busy machine does not take as long for a takeover of which the group is told.
+# So long that a busy machine does not take as long for a takeover after a farewell.
 SESSION_SECONDS = 20
 NOTICED_SECONDS = SESSION_SECONDS - 4  # the last heartbeat may have been 3 s before
 LATE_SECONDS = 60.0  # far more than the goals, which the benchmark measures: this machine may be at other work

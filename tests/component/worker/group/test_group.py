@@ -23,7 +23,7 @@ PLACED = {**SOURCE, "keelman.placement.labels": "zone=b"}
 
 
 async def limit_group_records(bootstrap: str, size: int) -> None:
-    """Sets how long a record of a group may be; a broker has 1,048,588 unless told otherwise."""
+    """Sets the limit of a group's record; a broker's default is 1,048,588 bytes."""
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
         resource = ConfigResource(
             ConfigResourceType.TOPIC,
@@ -115,7 +115,7 @@ async def test_java_workers_and_ours_refuse_each_other(
 async def test_a_new_connector_takes_no_round_of_the_group_that_gives_nothing(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
-    """A worker knows what its leader has shared out, also where that is more than it knew when it joined."""
+    """A worker knows its leader's latest assignment, also if that is newer than at its own join."""
     item, two = (WorkerProcess(tmp_path / str(n), bootstrap, name, link[1]) for n in range(2))
     async with workers(item, two):
         before = rounds_without_work(item) & rounds_without_work(two)
@@ -240,7 +240,7 @@ async def test_a_leader_that_was_frozen_does_nothing_late_for_who_has_gone(
         finally:
             os.kill(frozen.child.pid, signal.SIGCONT)
         await eventually(lambda: "joined" in frozen.output.partition("group_lost")[2], seconds=60, what="it is back")
-        # It came behind the late one.
+        # It is after the late write.
         assert (await frozen.ask("PUT", f"/connectors/{name}-b/config", SOURCE)).status_code == 201
         assert (await other.ask("GET", path)).json()["batch.size"] == "2"
         written = [row.value for row in (await all_records(bootstrap, name))["configs"] if row.value]

@@ -25,7 +25,7 @@ SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic":
 
 @dataclass
 class Loss:
-    """What becomes of a worker's answers to others: the next one is lost."""
+    """Loses the next one of a worker's answers to others."""
 
     next: bool = False
 
@@ -144,7 +144,7 @@ async def test_a_task_whose_restart_was_not_answered_is_restarted_once(pair: Pai
 
 
 async def test_who_leaves_answers_what_has_begun(pair: Pair) -> None:
-    """It takes no more connections then, and leads until it has answered."""
+    """It accepts no more connections then, and leads until it has answered."""
     leader = pair.one
     assert leads(leader)
     assert leader.child is not None

@@ -1,4 +1,4 @@
-"""Two live workers of one group that advertise the same address: told, and no request goes round between them."""
+"""Two live workers of one group that advertise the same address: it is reported, and no request loops between them."""
 
 import asyncio
 import contextlib

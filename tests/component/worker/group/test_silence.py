@@ -86,7 +86,7 @@ async def test_tasks_go_on_while_their_groups_coordinator_is_away(
 async def test_tasks_are_cut_before_the_session_of_their_worker_can_be_over(
     broker: BrokerProcess, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
-    """The coordinator stays away: for all that the worker knows its work is another's by then."""
+    """The coordinator stays away: as far as the worker knows, another worker has its tasks by then."""
     side, address = link
     worker = WorkerProcess(tmp_path / "w", broker.bootstrap, "g", address)
     async with workers(worker):
@@ -152,7 +152,7 @@ async def is_running_on(worker_process: WorkerProcess, connector: str, worker: W
 
 
 async def all_agree(group: Workers, connector: str) -> bool:
-    """Whether all workers say that the same one has the connector and its only task, and that both run."""
+    """Whether all workers report the same owner of the connector and its only task, and both as running."""
     told = [(await process.ask("GET", f"/connectors/{connector}/status")).json() for process in group.processes]
     owners = {task["worker_id"] for status in told for task in status["tasks"]}
     states = [[shown["state"] for shown in (status["connector"], *status["tasks"])] for status in told]
@@ -232,7 +232,7 @@ async def test_a_frozen_worker_doubles_nothing_once_it_wakes(
 
 
 def ended_lease(spark: SparkService, worker: WorkerProcess) -> bool:
-    """Whether the Spark service has ended what this worker had, by its log."""
+    """Whether the Spark service has ended this worker's runs, by its log."""
     return any("lease_lapsed" in line and worker.id in line for line in spark.log.read_text().splitlines())
 
 

@@ -1,4 +1,7 @@
-"""A worker of a group whose Spark service does not come, goes, or comes and goes: only who can copy has tasks."""
+"""A worker of a group whose Spark service does not start, stops, or comes and goes.
+
+Only workers that can copy get tasks.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ async def begin(worker: WorkerProcess, count: int) -> None:
 
 
 async def tasks(worker: WorkerProcess) -> list[tuple[str, str, str]]:
-    """State, owner and trace of all tasks, as this worker knows them."""
+    """State, owner and trace of all tasks in this worker's answer."""
     told = (await worker.ask("GET", "/connectors?expand=status")).json()
     actual_tasks = [task for entry in told.values() for task in entry["status"]["tasks"]]
     return [(task["state"], task["worker_id"], task.get("trace", "")) for task in actual_tasks]

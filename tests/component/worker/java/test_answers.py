@@ -51,7 +51,7 @@ async def test_answers_about_java_plugins_are_connects(
 
 
 def differences(name: str, connects: Any, ours: Any) -> list[str]:
-    """What of an answer is not Connect's, though it should be."""
+    """The parts of an answer that differ from Connect's, though they should not."""
     if name.startswith("plugins"):
         missing = [entry for entry in connects if entry not in ours and not entry["class"].endswith(NOT_HERE)]
         more = [

@@ -1,6 +1,8 @@
-"""A Java source task is called as in Apache Kafka Connect, whatever its worker's REST orders and its group does: the
-same steps as there were recorded, call by call, through workers. So are a sink's two tasks while a worker comes and
-goes."""
+"""A Java source task is called as in Apache Kafka Connect, whatever its worker's REST orders and its group does.
+
+The steps that were recorded there run through workers and are compared call by call. So are a sink's two tasks while a
+worker comes and goes.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +47,7 @@ DIFFERENT: dict[bool, dict[str, list[str]]] = {
             *("commit own sees 2", "poll own 3 sees 2", "gives own 2-4", "commitRecord own 2-4 there sees 5"),
             *("commit own sees 5", "wait2 own", "commit own sees 5", "stop own"),
         ],
-        # It is begun again, for whom its group names is its owner; with Connect it stays FAILED.
+        # It is restarted for the owner that its group names; with Connect it stays FAILED.
         "another has its transactional id": [
             *("start own task-thread-NAME-0 step 0 next 0", "poll own 2 sees 0", "gives own 0-1"),
             *("commitRecord own 0-1 there sees 2", "commit own sees 2", "wait1 own", "commit own sees 2"),
@@ -88,7 +90,7 @@ SINKS = {
 
 
 class Workers:
-    """Workers of the plugins in a folder, and what their tasks note."""
+    """Workers of the plugins in a folder, and the notes of their tasks."""
 
     def __init__(self, bootstrap: str, spark: str, folder: Path, plugins: Path) -> None:
         self._bootstrap, self._spark, self._folder, self._plugins = bootstrap, spark, folder, plugins

@@ -95,7 +95,7 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
             return True
 
         await eventually(both_listed, seconds=90, what="both versions are listed")
-        # It takes a while until these two slots are found silent: the rest runs beside it.
+        # It takes some time until these two slots are found silent: the rest runs beside it.
         deaf = tmp_path / "deaf"
         await asyncio.to_thread(send, "v0")
         assert (await put("deaf", **{**sink, "log": str(deaf), "deaf.at": "1"})).status_code == 201

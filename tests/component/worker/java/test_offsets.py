@@ -39,7 +39,7 @@ class Altered:
         return [line.partition(" ")[2] for line in lines if line.split(" ")[0] == word]
 
     async def put(self, **more: str) -> None:
-        """Creates it, or configures it anew."""
+        """Creates the connector, or changes its configuration."""
         body = {**self.config, **more}
         result = await self.worker.ask("PUT", f"/connectors/{self.name}/config", body, timeout=120)
         assert result.status_code in (200, 201), result.text
@@ -68,7 +68,7 @@ class Altered:
         await eventually(stopped, seconds=120, what=f"{self.name} is stopped")
 
     async def resume(self) -> None:
-        """Has it copy again."""
+        """Resumes the connector."""
         assert (await self.worker.ask("PUT", f"/connectors/{self.name}/resume")).status_code == 202
 
     async def alter(self, partition: Mapping[str, Any], offset: Mapping[str, Any] | None) -> tuple[int, str]:

@@ -54,7 +54,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
 
         async def more() -> bool:
             now = await committed(name)
-            return now > before or now < before - 10  # its records are numbered anew where it begins again
+            return now > before or now < before - 10  # its records are numbered afresh when it restarts
 
         await eventually(more, seconds=120, what=f"{name} goes on")
 

@@ -1,4 +1,4 @@
-"""What workers report of their connectors, through a real broker, folded as the state service folds it."""
+"""The workers' reports about their connectors, through a real broker, folded as the state service folds it."""
 
 import asyncio
 import signal

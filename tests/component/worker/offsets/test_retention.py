@@ -1,7 +1,7 @@
-"""Offsets of sinks outlive ten times their brokers' retention, whatever kind the sink is and whatever state it is in.
+"""Offsets of sinks outlive ten times their brokers' retention, for every kind and every state of a sink.
 
-On a broker that forgets the offsets of a group a minute after its last member has left, and has the first member of a
-group wait for others as brokers do by default.
+The broker deletes the offsets of a group a minute after its last member has left, and makes the first member of a group
+wait for others as brokers do by default.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class Scene:
         assert producer.flush(60) == 0
 
     async def offsets(self, *names: str) -> dict[str, int]:
-        """What each group shows; -1 for nothing."""
+        """The offset of each group; -1 for none."""
         offsets = {name: await self._groups[name].offsets() for name in names or self.names}
         return {name: next(iter(offsets.values()), -1) for name, offsets in offsets.items()}
 

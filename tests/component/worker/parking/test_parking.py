@@ -1,4 +1,4 @@
-"""Parked tasks: what parks them, what brings them back, and what all else does to them meanwhile."""
+"""Parked tasks: the reasons to park and to resume them, and other changes to them meanwhile."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ def file_watch(path: Path) -> wire.Watch:
 
 
 async def only(side: LinkSide, name: str, task: int = 0) -> Run:
-    """The task's run, once there is one."""
+    """The task's run, once it exists."""
     (run,) = await eventually(lambda: side.of(name, task), what=f"{name}-{task} runs")
     return run
 

@@ -1,4 +1,4 @@
-"""What parked tasks learn of a Couchbase bucket while not all of it answers."""
+"""The news that parked tasks get of a Couchbase bucket while not all of it answers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ async def watching() -> AsyncIterator[VbucketWatches]:
 
 
 def watch(watches: VbucketWatches, server: CouchbaseServer, *vbuckets: int, **more: str) -> list[int]:
-    """Waits for changes of these behind their last one; gets an entry once one has."""
+    """Waits for changes of these vbuckets after their last one; the list gets an entry once there is one."""
     chosen = {f"couchbase.{key}": text for key, text in more.items()}
     parsed = official_keys().parse({**official("parked", server), **chosen})
     woken: list[int] = []

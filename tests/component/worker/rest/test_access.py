@@ -111,7 +111,7 @@ async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[L
 
 
 async def exchange_or_nothing(port: int, request: bytes) -> bytes:
-    """What comes back until the connection ends, however it ends."""
+    """The bytes that come back until the connection ends, in whatever way."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(request)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.component
 RECORDED = json.loads((RECORDED_FOLDER / "rest" / "rest.json").read_text())
 GROUPS = {"main": "rest-recorded", "tracking off": "rest-recorded-1", "reset off": "rest-recorded-2"}
 
-# Every difference that is meant: what of the answer differs, why, and the names of the steps.
+# Every intended difference: the part of the answer that differs, the reason, and the names of the steps.
 TYPE, MESSAGE, PAGE, TASKS, ANSWER = "content-type", "message", "page", "tasks", "answer"
 ACCEPTED: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     (
@@ -102,7 +102,7 @@ MOMENTARY = {name for part, _, names in ACCEPTED if part == TASKS for name in na
 
 
 def rest_of(answer: Any, part: str | None) -> Any:
-    """The answer without what may differ in it."""
+    """The answer without the parts that may differ."""
     if part is None or answer is None:
         return answer
     if part == ANSWER:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.component
 
 
 async def test_states_are_connects(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
-    """With restarts switched off, as they are in Connect."""
+    """With restarts switched off, as in Connect."""
     recorded = json.loads((RECORDED_FOLDER / "worker" / "states.json").read_text())
     never = {"keelman.restart.max.attempts": "0"}
     worker = WorkerProcess(tmp_path, bootstrap, "states", spark.address, never)

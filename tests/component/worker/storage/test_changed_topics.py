@@ -1,4 +1,4 @@
-"""What becomes of topics under running workers: partitions are added, settings changed that a start would refuse."""
+"""Changes of topics under running workers: more partitions, and settings that a start would refuse."""
 
 import asyncio
 import json

@@ -100,7 +100,7 @@ async def test_who_starts_on_compacted_topics_knows_the_tasks_of_all_connectors(
         for item in ("same", "paused", "refused", "same-1"):
             assert (await first.ask("PUT", f"/connectors/{item}/config", SOURCE)).status_code == 201
             await first.reaches(item, "RUNNING", "RUNNING", "RUNNING", "RUNNING", seconds=SECONDS)
-        # What Connect too does when it is told the same again: the connector's record is behind its commit then.
+        # Connect does the same when a configuration is sent again: the connector's record is after its commit then.
         assert (await second.ask("PUT", "/connectors/same/config", SOURCE)).status_code == 200
         assert (await second.ask("PUT", "/connectors/paused/pause")).status_code == 202
         await first.reaches("paused", "PAUSED", "PAUSED", "PAUSED", "PAUSED", seconds=SECONDS)
@@ -110,7 +110,7 @@ async def test_who_starts_on_compacted_topics_knows_the_tasks_of_all_connectors(
         await compacted(eager, f"{name}-configs")
 
         async def at_rest() -> dict[str, Any] | None:
-            """What both tell, once nothing is on its way any more: `same` may be starting again."""
+            """The answers of both workers, once nothing changes any more: `same` may be starting again."""
             told = await agree(first, second)
             states = {item: told[item]["states"] for item in told}
             run = ["RUNNING"] * 3

@@ -1,4 +1,4 @@
-"""The three topics byte for byte: what our worker writes in a cluster's life, against what Kafka Connect wrote."""
+"""The three topics byte for byte: our worker's records in a cluster's life, compared with Kafka Connect's."""
 
 import json
 import re
@@ -53,10 +53,11 @@ def plain(value: str) -> str:
 
 
 def as_connect(rows: list[tuple[int, str, str | None]]) -> list[tuple[int, str, str | None]]:
-    """Without what ours writes and Connect does not, nor misses.
+    """The records without those that only ours writes and Connect does not need.
 
-    Tombstones of tasks and their commits: Connect leaves those records behind, and they come back with the name. The
-    restart of a connector alone: Connect tells its worker directly, ours tells by the topic, which is not replayed.
+    Tombstones of tasks and their commits: Connect does not delete those records, and they come back with the name. The
+    restart of a connector alone: Connect sends it to its worker directly, ours through the topic, which is not
+    replayed.
     """
     alone = '{"include-tasks":false,"only-failed":false}'
     rows = [row for row in rows if row[2] is not None or not row[1].startswith(("task-", "commit-"))]
@@ -108,7 +109,7 @@ async def test_what_it_writes_is_what_connect_writes(bootstrap: str, spark: Spar
 async def test_a_restart_is_shown_and_a_level_is_written_as_the_client_spells_it(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
-    """As Kafka Connect 4.3 does; the level is told by its own name."""
+    """As Kafka Connect 4.3 does; the level is shown by its own name."""
     worker = WorkerProcess(tmp_path, bootstrap, name, link[1], {"status.storage.partitions": "1"})
     source = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
     async with workers(worker):

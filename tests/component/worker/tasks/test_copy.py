@@ -45,7 +45,7 @@ async def test_a_file_arrives_whole_though_its_worker_is_killed(
         (row,) = (await worker.ask("GET", "/connectors/copy-in/offsets")).json()["offsets"]
         assert (row["partition"], row["offset"]["position"]) == ({"filename": str(source)}, len(whole))
 
-        async def committed() -> Any:  # the group is told behind the file
+        async def committed() -> Any:  # the group's offset is committed after the file
             return (await worker.ask("GET", "/connectors/copy-out/offsets")).json()["offsets"]
 
         rows = await eventually(committed, what="the sink's group has an offset")

@@ -20,7 +20,7 @@ from support.worker.processes import WorkerProcess, workers
 pytestmark = pytest.mark.component
 
 ANSWER_SECONDS = 5
-# On a quiet machine it is a second or so for both; what hangs would hang for as long as the test.
+# On a quiet machine both take about a second; a hanging call would hang as long as the test.
 REST_SECONDS, GAP_SECONDS = 30.0, 60.0
 HUNG = f"no answer in {ANSWER_SECONDS} s; its process was killed"
 
@@ -226,7 +226,7 @@ async def test_what_a_task_does(
 async def test_a_task_that_never_opens_its_source(
     bootstrap: str, spark: SparkService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may take a minute; what comes after that is as where it blocks later on."""
+    """It may take a minute; afterwards it is the same as when it blocks later."""
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
     async with scene(bootstrap, spark, tmp_path, "never-open") as (worker, _):
         mood = {"connector.class": SOURCE, "topic": "never-open-nowhere", "mood": "open_reader:block"}

@@ -152,7 +152,7 @@ async def test_only_what_changed_restarts(bootstrap: str, link: tuple[LinkSide, 
     }
 
     def running() -> list[str]:
-        """The uids of what copies: the mirror's two tasks, and the other connector's."""
+        """The uids of the copying runs: the mirror's two tasks, and the other connector's."""
         results = [side.of("mirror", 0), side.of("mirror", 1), side.of("other")]
         return [runs[0].ticket.run_uid for runs in results if len(runs) == 1]
 

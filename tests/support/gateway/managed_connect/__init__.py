@@ -1,1 +1,1 @@
-"""What tests of the managed Connect API share."""
+"""The common base of the tests of the managed Connect API."""

@@ -1,5 +1,7 @@
-"""The managed Connect API without nodes: a real state service and gateways, so that nothing that is created starts a
-process. And requests as no SDK sends them: signed, but with whatever in them."""
+"""The managed Connect API without nodes: a real state service and gateways, which start no process for a resource.
+
+And requests as no SDK sends them: signed, but with any content.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,7 @@ class Wire:
 
 
 class Raw:
-    """Sends requests that are signed, whatever is in them."""
+    """Sends signed requests with any content."""
 
     def __init__(self, endpoint: str, key: str = KEY, secret: str = SECRET) -> None:
         self._endpoint = endpoint

@@ -49,8 +49,10 @@ def unknown_arn(kind: str, account: str | None = None) -> str:
 
 
 def legal(operation: str, there: Mapping[str, str]) -> dict[str, Any]:
-    """Parameters of an operation with every member; each is legal by itself. `there`: ARNs of what there is, by member;
-    the version of the connector as "currentVersion"."""
+    """Parameters of an operation with every member; each is legal by itself.
+
+    `there`: ARNs of existing resources, by member; the version of the connector as "currentVersion".
+    """
     arns = {member: there.get(member, unknown_arn(kind)) for member, kind in KINDS.items()}
     log = {
         "cloudWatchLogs": {"enabled": False, "logGroup": "g"}, "firehose": {"enabled": False, "deliveryStream": "s"},

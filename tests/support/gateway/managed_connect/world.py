@@ -1,4 +1,4 @@
-"""What tests of the managed Connect API share: a whole system, and the SDK's own client of it."""
+"""The common base of the tests of the managed Connect API: a whole system, and the SDK's own client of it."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def provisioned(workers: int = 1, mcus: int = 1) -> dict[str, Any]:
 
 
 def connector(name: str, bootstrap: str, config: dict[str, str], **more: Any) -> dict[str, Any]:
-    """What CreateConnector is sent."""
+    """The arguments of CreateConnector."""
     fields = {
         "connectorName": name,
         "connectorConfiguration": config,
@@ -155,7 +155,7 @@ class World:
         return state
 
     async def gone(self, of: str, *, seconds: float = 60.0) -> None:
-        """Waits until a connector is not there any more."""
+        """Waits until a connector no longer exists."""
 
         def is_gone() -> bool:
             try:

@@ -1,1 +1,1 @@
-"""What tests of the Ohara API share."""
+"""The common base of the tests of the Ohara API."""

@@ -77,7 +77,7 @@ def judge(answer: httpx.Response, schemas: Schemas | None = None) -> None:
 def judge_parts(  # noqa: PLR0917
     method: str, path: str, status: int, media: str, content: bytes, about: str, schemas: Schemas | None = None
 ) -> None:
-    """Asserts what holds for every answer: a documented status, the body that belongs to it, nothing empty in it."""
+    """Asserts the rules for every answer: a documented status, the body that belongs to it, nothing empty in it."""
     media = media.partition(";")[0]
     assert status in {200, 202, 204, 400, 404, 500}, about
     if status == 204:
@@ -133,7 +133,7 @@ class Wire:
         self.schemas = Schemas(await self.ok("GET", "/openapi.json"))
 
     async def send(self, method: str, path: str, body: Json = None, **query: Json) -> httpx.Response:
-        """One request, and its answer as it is. Values of `query` that are no text are sent as JSON."""
+        """Sends one request; returns its answer unchanged. Values of `query` other than text are sent as JSON."""
         params = {k: v if isinstance(v, str) else orjson.dumps(v).decode() for k, v in query.items()}
         answer = await self.client.request(method, f"/v0{path}", json=body, params=params or None)
         judge(answer, self.schemas)
@@ -244,7 +244,7 @@ class ScalaClient(Wire):
         return f"{self._chance.getrandbits(100):025x}"
 
     def port(self) -> int:
-        """Any port: the server is the one to say whether it is free, when the cluster starts."""
+        """Any port: the server decides whether it is free, when the cluster starts."""
         return self._chance.randrange(20_000, 30_000)
 
     def worker(self, **fields: Json) -> Json:
@@ -330,7 +330,7 @@ async def client_of(http: str) -> AsyncIterator[httpx.AsyncClient]:
 
 @asynccontextmanager
 async def ohara_world(folder: Path, hosts: Mapping[str, str] = NODES, **settings: str) -> AsyncIterator[OharaWorld]:
-    """A state service, a gateway and agents that do as told, with every node in `/v0/nodes`."""
+    """A state service, a gateway and obedient agents, with every node in `/v0/nodes`."""
     async with running_system(folder, hosts, **settings) as system, client_of(system.http) as client:
         world = OharaWorld(system, JsClient(client), ScalaClient(client))
         for item in (world.js, world.scala):

@@ -30,7 +30,7 @@ class OharaSystem:
     agents: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_agent(self, node: str, address: str) -> None:
-        """Starts an agent; all of it is told by the home of the system."""
+        """Starts an agent; its home in the system's home identifies its processes."""
         home, (port,) = self.keelman.home / "agents" / node, free_ports(1)
         home.mkdir(parents=True)
         flags = {"node": node, "home": str(home), "host": address, "port": str(port)}
