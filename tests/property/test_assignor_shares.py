@@ -1,4 +1,4 @@
-"""Weights, labels and spread: obeyed, even as they are defined, reached in a few rounds, and then nothing moves."""
+"""Weights, labels and spread: followed, even as they are defined, reached in a few rounds, and stable then."""
 
 import time
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ WANTS = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from(["a", "b", 
 
 @dataclass
 class Group:
-    """Members that do as they are told, a leader that remembers, and what each task really weighs."""
+    """Members that follow their assignments, a leader with its memory, and the real weight of each task."""
 
     zones: Mapping[str, str]
     configured: frozenset[Work]

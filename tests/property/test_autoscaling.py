@@ -1,4 +1,4 @@
-"""Whatever is measured, workers stay within their bounds, come and go one by one, and rest in between."""
+"""For any measures, workers remain within their bounds, come and go one by one, and rest in between."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""What AvroConverter writes can be read back, by itself and by the library alone; whatever comes, it ends in data or in
-an error about the data."""
+"""Payloads of AvroConverter can be read back, by itself and by the library alone.
+
+Any other input results in data or in an error about the data.
+"""
 
 from __future__ import annotations
 
@@ -88,7 +90,7 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:  # noqa: PLR0911
 
 
 def written(converter: AvroConverter, schema: Schema, value: Any) -> bytes | None:
-    """The payload; not of maps without string keys in one another, whose entries Confluent's mapping names alike."""
+    """The payload. Skips nested maps without string keys, whose entries get equal names in Confluent's mapping."""
     try:
         (payload,) = converter.from_connect(Column([value], schema))
     except DataError as error:

@@ -105,7 +105,7 @@ class Draws(Random):
         return results[kind]()
 
     def batch(self) -> list[tuple[Schema | None, Any]]:
-        """Records that are mostly of one kind."""
+        """Records that are mostly of one type."""
         kind, mixed = self.randrange(5), self.random() < 0.3
         return [self.data(self.randrange(5) if mixed else kind) for _ in range(self.randint(1, 8))]
 
@@ -221,7 +221,7 @@ def plain(value: Any) -> Any:
 
 
 def shown(value: Any) -> Any:
-    """A value with the types of all within, so that 1, 1.0 and True are told apart."""
+    """A value with all nested types, so that 1, 1.0 and True differ."""
     if isinstance(value, Struct):
         return "struct", value.schema, [(f.name, shown(value.values.get(f.name))) for f in value.schema.fields]
     if isinstance(value, dict):

@@ -49,7 +49,7 @@ step = st.one_of(
 
 
 class Checked(World):
-    """Checks each plan as it is applied."""
+    """Checks each plan when it is applied."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -33,7 +33,7 @@ def zipped(entries: list[tuple[str, bytes, int]]) -> bytes:
         warnings.simplefilter("ignore")  # names that come twice
         for name, content, kind in entries:
             info = zipfile.ZipInfo(name)
-            info.filename = name  # as it is, with a NUL
+            info.filename = name  # unchanged, with a NUL
             info.external_attr = (kind | 0o644) << 16
             archive.writestr(info, content)
     return target.getvalue()

@@ -18,7 +18,7 @@ from keelman.connect.json_schema.converter import JsonSchemaConverter
 from keelman.connect.protobuf.converter import ProtobufConverter
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
-from support.connectors.memory_registry import MemoryRegistry  # it lies beside the unit tests
+from support.connectors.memory_registry import MemoryRegistry  # it lies with the unit tests
 
 UTC = datetime.UTC
 NAMES = st.text("abcdefghij", min_size=1, max_size=6)

@@ -66,7 +66,7 @@ history = st.lists(st.tuples(st.lists(change, max_size=6), st.booleans()), max_s
 
 
 def questions(snapshot: Snapshot) -> dict[str, object]:
-    """Every answer that an index gives."""
+    """Every answer of an index."""
     return {
         "tables": {noun: dict(snapshot.resources(noun)) for noun in NOUNS},
         "lengths": {noun: len(snapshot.resources(noun)) for noun in NOUNS},

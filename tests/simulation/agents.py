@@ -203,7 +203,7 @@ class Agent:
         await supervise(self._steps, sessions.run)
 
     def _adopt(self) -> None:
-        """As the supervisor and its launcher do."""
+        """Adopts processes, as the supervisor and its launcher do."""
         for name in sorted({*self.assignments.workloads, *self.host.records}):
             local = self._known(name)
             record = self.host.records.get(name)
@@ -225,7 +225,7 @@ class Agent:
         return local
 
     def assign(self, message: Message) -> None:
-        """As the supervisor's."""
+        """Takes assignments, as the supervisor does."""
         self.assignments.apply(message)
         self._confirmed = self._confirmed or message.complete
         for name in self.assignments.workloads:

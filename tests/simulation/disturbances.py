@@ -1,4 +1,4 @@
-"""What happens to a simulated plane, by its seed: kills, lost hosts, frozen processes, cut ways, clocks set wrong."""
+"""Disturbances of a simulated plane, by its seed: kills, lost hosts, frozen processes, network cuts, wrong clocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KILLED_SECONDS, FROZEN_SECONDS, CUT_SECONDS, LOST_SECONDS = 8.0, 25.0, 25.0, 40.
 
 @dataclass(slots=True)
 class Disturbances:
-    """Does one thing after the other, some at a time, and puts it right again."""
+    """Starts disturbances one after the other, several at a time, and repairs each."""
 
     world: World
     chance: random.Random

@@ -1,4 +1,4 @@
-"""One simulation: a plane, its nodes and users by a seed, disturbed for a while and then left alone."""
+"""One simulation: a plane, its nodes and users by a seed, disturbed for a while and then left undisturbed."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from keelman.connectors import registry
 
 @pytest.fixture(autouse=True)
 def only_our_plugins() -> Iterator[None]:
-    """Connectors and steps that a test adds to the registry are removed behind it: it is one for the whole process."""
+    """Removes connectors and steps that a test adds to the registry, which the whole process shares."""
     yield
     registry._added.clear()
     registry._broken.clear()

@@ -311,7 +311,7 @@ def _read() -> list[Case]:
 
 
 def _of_writers() -> list[Case]:
-    """What record_avro_writers.py has recorded."""
+    """The cases that record_avro_writers.py has recorded."""
     lines = WRITERS.read_text(encoding="utf-8").split("\n")[:-1]
     return [{"config": PLAIN, **json.loads(line)} for line in lines]
 
@@ -345,4 +345,4 @@ _NUMBERS = {
     "of 10 bytes with bits to spare": "ffffffffffffffffff7f",
     "of 11 bytes": "ffffffffffffffffffff01",
 }
-"""As Avro writes integers; by how many bits or bytes they take."""
+"""In Avro's encoding of integers; by the bits or bytes that they take."""

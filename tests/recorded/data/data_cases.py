@@ -1,4 +1,4 @@
-"""Cases for transforms, predicates and converters: what goes in. The notation is described in record_data.py."""
+"""Cases for transforms, predicates and converters: the inputs. The notation is described in record_data.py."""
 
 from __future__ import annotations
 

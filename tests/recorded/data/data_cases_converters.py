@@ -1,4 +1,4 @@
-"""Cases for converters: what goes in."""
+"""Cases for converters: the inputs."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ ILLEGAL_CONTENTS = (
 
 
 def with_schema_content() -> Iterator[Case]:
-    """JSON whose schema the configuration gives, both ways."""
+    """JSON with a schema from the configuration, both ways."""
     texts = (
         "",
         "null",

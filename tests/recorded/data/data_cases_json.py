@@ -1,4 +1,4 @@
-"""Cases for JSON as other writers have it, in any encoding and up to Jackson's limits: what goes in."""
+"""Cases for JSON of other writers, in any encoding and up to Jackson's limits: the inputs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ NAME = "org.apache.kafka.connect.json.JsonConverter"
 ENCODINGS = ("utf-8", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be")
 MARK = "\ufeff"
 WRITERS = Path(__file__).with_name("json_writers.txt")
-"""What record_json_writers.py has recorded."""
+"""The record of record_json_writers.py."""
 SPARK = Path(__file__).with_name("spark_json.txt")
-"""What record_spark_json.py has recorded."""
+"""The record of record_spark_json.py."""
 TEXTS = (
     *("1", "-0", "0", "-0.0", "-0.00", "0e0", "1e400", "-1e400", "1e-400", "1E5", "1e05", "1e99999999999"),
     *("01", "-01", "007", "1.", "1e", "1e+", ".5", "-", "+1", "0x10", "--1", "1-1", "1_000", "1.5.5", "1e5e5", "1a"),

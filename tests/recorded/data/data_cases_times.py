@@ -1,4 +1,4 @@
-"""Cases for times that Java's calendar and Python's tell apart: what goes in."""
+"""Cases for times in which Java's calendar and Python's differ: the inputs."""
 
 from __future__ import annotations
 

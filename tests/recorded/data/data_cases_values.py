@@ -1,4 +1,4 @@
-"""Cases for transforms that change values: what goes in."""
+"""Cases for transforms that change values: the inputs."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def record(**types: Any) -> dict[str, Any]:
 
 
 def logical(kind: str, name: str) -> dict[str, str]:
-    """A type with a logical one."""
+    """A type with a logical type."""
     return {"type": kind, "logicalType": name}
 
 
@@ -62,7 +62,7 @@ CASES: dict[str, tuple[Any, Any]] = {
 
 
 def plain(schema: Any, value: Any, names: dict[str, Any], *, tagged: bool) -> Any:
-    """As Python's libraries take it: bytes as such, of a union the value alone or, `tagged`, with its member's name."""
+    """The value for Python's libraries: bytes unchanged, of a union the value or, `tagged`, with its member's name."""
     if isinstance(schema, str):
         schema = names.get(schema, {"type": schema})
     if isinstance(schema, list):
@@ -86,7 +86,7 @@ def plain(schema: Any, value: Any, names: dict[str, Any], *, tagged: bool) -> An
 
 
 def unlogical(schema: Any) -> Any:
-    """Without logical types: the values are those below them."""
+    """The schema without logical types, for the underlying values."""
     if isinstance(schema, list):
         return [unlogical(item) for item in schema]
     if not isinstance(schema, dict):
@@ -101,14 +101,14 @@ def unlogical(schema: Any) -> Any:
 
 
 def by_fastavro(schema: Any, value: Any) -> bytes:
-    """As fastavro writes it."""
+    """Writes the value with fastavro."""
     stream = io.BytesIO()
     fastavro.schemaless_writer(stream, fastavro.parse_schema(unlogical(schema)), plain(schema, value, {}, tagged=True))
     return stream.getvalue()
 
 
 def by_apache(schema: Any, value: Any) -> bytes:
-    """As the package avro writes it."""
+    """Writes the value with the package avro."""
     stream = io.BytesIO()
     parsed = avro.schema.parse(json.dumps(unlogical(schema)))
     avro.io.DatumWriter(parsed).write(plain(schema, value, {}, tagged=False), avro.io.BinaryEncoder(stream))
@@ -116,7 +116,7 @@ def by_apache(schema: Any, value: Any) -> bytes:
 
 
 def by_c() -> list[bytes]:
-    """All cases, as Avro's C library writes them."""
+    """Writes all cases with Avro's C library."""
     with tempfile.TemporaryDirectory() as folder:
         program = f"{folder}/writer"
         flags = shlex.split(os.environ.get("AVRO_C_FLAGS", ""))

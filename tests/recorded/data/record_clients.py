@@ -1,5 +1,4 @@
-"""Records the answers of Java's Kafka clients and Connect's override policies: run it after a change of Kafka's
-version.
+"""Records the answers of Java's Kafka clients and Connect's override policies; to run after an update of Kafka.
 
 `python -m recorded.data.record_clients` writes clients.json beside it; it needs a JDK and fetches Connect's jars.
 """

@@ -1,9 +1,9 @@
-"""Records what transforms, predicates and converters of Apache Kafka Connect make of the cases in data_cases.py.
+"""Records the results of Apache Kafka Connect's transforms, predicates and converters for the cases in data_cases.py.
 
-`python -m recorded.data.record_data` writes data.json beside it, a case a line with what came out; it needs a JDK and
-fetches Connect's jars. Values are noted as {"type": value}, null for null: bool, int8, int16, int32, int64, float and
-double (as Java's text), string, bytes (hex), decimal (text), date (ms), list, map ([[key, value], ...] in the order in
-which the map gave them) and struct ([[field, value], ...]); data is {"schema": as JsonConverter has it, "value"}.
+`python -m recorded.data.record_data` writes data.json beside it, a line with the result for each case; it needs a JDK
+and fetches Connect's jars. Values are noted as {"type": value}, null for null: bool, int8, int16, int32, int64, float
+and double (as Java's text), string, bytes (hex), decimal (text), date (ms), list, map ([[key, value], ...] in the map's
+order) and struct ([[field, value], ...]); data is {"schema": as JsonConverter has it, "value"}.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Records what java.util.regex makes of java_regex_cases.py: `python -m recorded.data.record_java_regex`.
+"""Records java.util.regex's results for java_regex_cases.py: `python -m recorded.data.record_java_regex`.
 
 Writes java_regex.json beside it; it needs a JDK of version 17 and fetches Connect's jars (for their JSON library).
 """

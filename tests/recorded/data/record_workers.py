@@ -40,7 +40,7 @@ OTHERS = (
 
 
 def main() -> None:
-    """Writes the record: one key a line."""
+    """Writes the record: a line per key."""
     names = [key.name for key in KEYS]
     request = [(name, value) for name in names for value in (*NUMBERS, *WORDS)] + list(OTHERS)
     facts = json.loads(asyncio.run(run_java("WorkerFacts.java", request)))

@@ -65,7 +65,7 @@ def _copies(count: int, *lines: str) -> Steps:
 
 
 def _restarted(count: int, line: str, group: int) -> Steps:
-    """The same until a call; once its group shows an offset it is begun again, and deleted."""
+    """Sends records and waits for a call; once its group shows an offset, restarts the connector, and deletes it."""
 
     async def steps(play: Play) -> None:
         await play.send(count)
@@ -83,7 +83,7 @@ def _restarted(count: int, line: str, group: int) -> Steps:
 
 
 def _fails(count: int, group: int, more: int = 0) -> Steps:
-    """So many records, and so many behind their commit; then its task fails, and its group shows an offset."""
+    """Sends so many records, and `more` after their commit; the task fails, and its group shows an offset."""
 
     async def steps(play: Play) -> None:
         if count:
@@ -193,7 +193,7 @@ async def _other_member(play: Play, strategy: str) -> AsyncIterator[None]:
 
 
 async def _one_two_one(play: Play) -> None:
-    """It has one task, then two, then one, of four partitions."""
+    """The connector has one task, then two, then one, for four partitions."""
     await play.create()
     await play.until("open [0, 1, 2, 3] of [0, 1, 2, 3]")
     await play.send_all(3, 4)
@@ -265,7 +265,7 @@ COOPERATIVE = {
 }
 FRESH = {"consumer.override.metadata.max.age.ms": "1000"}
 ONCE_MORE = ("preCommit {0=3}", "empty", "preCommit {0=3}")
-"""Behind three records."""
+"""Calls after three records."""
 
 SCENARIOS: dict[str, Scenario] = {
     "life": Scenario(_life),
@@ -365,9 +365,11 @@ SCENARIOS: dict[str, Scenario] = {
 async def play_all(
     bootstrap: str, ask: Ask, folder: Path, only: Sequence[str] = (), *, turn: str = "", acts: Acts | None = None
 ) -> dict[str, list[str]]:
-    """Plays the scenarios, or only these, some at a time, and gives the calls of each as they are compared; with BUT
-    and a reason behind them where one did not come to its end. Another `turn` has other connectors. With `acts`, which
-    are done to the group, those that have it to themselves; without them all others."""
+    """Plays the scenarios, or only these, several at a time; returns the compared calls of each.
+
+    The calls end with BUT and a reason if a scenario was not completed. Another `turn` uses other connectors. With
+    `acts`, the actions on the group, the scenarios run that need the group to themselves; without, all others.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     turns = asyncio.Semaphore(AT_ONCE)
     names = [name for name, value in SCENARIOS.items() if value.alone == bool(acts) and (not only or name in only)]

@@ -48,7 +48,7 @@ class Play:
         return [line.partition(" ")[2] for line in text.splitlines()]
 
     def told(self, waits: bool) -> list[str]:
-        """The calls as they are compared, independent of the connector's name.
+        """The compared calls, independent of the connector's name.
 
         Those of several tasks are listed task by task, with the number.
         """

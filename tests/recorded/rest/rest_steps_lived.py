@@ -23,7 +23,7 @@ def lives() -> Iterator[Step]:
     for task in ("1", "-1", "abc", "99999999999", "0x0", "%30", "00", "+0", "1.0"):
         path = f"/connectors/src/tasks/{task}"
         yield step(f"task {task} status", "GET", f"{path}/status", of="src", until=("RUNNING", "RUNNING"))
-        if task not in ("%30", "00", "+0"):  # these are task 0, and what follows would meet it as it restarts
+        if task not in ("%30", "00", "+0"):  # these are task 0, which restarts then: the next steps would meet it
             yield step(f"task {task} restart", "POST", f"{path}/restart")
     yield step("create again", "POST", "/connectors", {"name": "src", "config": SOURCE})
     yield step("create again, invalid", "POST", "/connectors", {"name": "src", "config": {"a": "b"}})

@@ -1,7 +1,7 @@
-"""Records what Kafka Connect's sinks make of bad records: writes errors.json beside this.
+"""Records how Kafka Connect's sinks treat bad records: writes errors.json beside this.
 
 Run it by hand: `python -m recorded.worker.record_errors`. It starts a broker and a real worker, fills a topic for each
-of `errors_cases`, and keeps the dead letters, the lines that came through and, of a task that failed, its trace.
+of `errors_cases`, and keeps the dead letters, the written lines and, if a task failed, its trace.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ async def create(worker: ConnectProcess, folder: Path, case: Case) -> None:
 
 
 async def result(worker: ConnectProcess, servers: str, folder: Path, case: Case) -> dict[str, Any]:
-    """What came of it, once all its records are committed or its task has failed."""
+    """The result of a case, once all its records are committed or its task has failed."""
 
     async def settled() -> Any:
         status = (await worker.ask("GET", f"/connectors/{case.name}/status")).json()

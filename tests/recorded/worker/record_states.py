@@ -1,4 +1,4 @@
-"""Records which states Apache Kafka Connect shows of connectors that fail: writes states.json beside this file.
+"""Records the states that Apache Kafka Connect shows for connectors that fail: writes states.json beside this file.
 
 Run it by hand when `state_steps` changes: `python -m recorded.worker.record_states`.
 """

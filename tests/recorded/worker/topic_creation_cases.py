@@ -1,4 +1,4 @@
-"""What `topic.creation.*` is set to in the connectors whose topics `record_topic_creation.py` records."""
+"""The `topic.creation.*` settings of the connectors whose topics `record_topic_creation.py` records."""
 
 from __future__ import annotations
 
@@ -85,9 +85,9 @@ OFF: tuple[tuple[str, dict[str, str]], ...] = (
     ("off: a bad pattern", {**_GROUP_A, f"{_A}include": "("}),
     ("off: no partitions", {f"{_D}replication.factor": "1"}),
 )
-"""On a worker with `topic.creation.enable=false`, whose brokers make topics that are written."""
+"""On a worker with `topic.creation.enable=false`, whose brokers create topics at the first write."""
 NONE: tuple[tuple[str, dict[str, str]], ...] = (("nothing set", {}),)
-"""With brokers that make topics that are written."""
+"""With brokers that create topics at the first write."""
 
 
 def topic_of(name: str) -> str:

@@ -167,7 +167,7 @@ async def test_what_a_killed_agent_had_begun_is_done_by_the_next(tmp_path: Path,
     store = plugins(tmp_path, server)
     assert left(tmp_path) == {f".{file.sha256}.part"}
     await store.ensure([file], silent)
-    assert server.asked == []  # it was whole already
+    assert server.asked == []  # the file was complete already
     assert left(tmp_path) == {file.sha256}
     inside = tmp_path / "plugins" / file.sha256 / "acme"
     assert sorted(str(p.relative_to(inside)) for p in inside.rglob("*.jar")) == ["a.jar", "lib/b.jar"]
@@ -198,7 +198,7 @@ async def test_what_nobody_used_for_long_is_dropped(tmp_path: Path) -> None:
     await store.sweep({used})
     assert left(tmp_path) == {used, fresh}
     await store.sweep(set())
-    assert left(tmp_path) == {used, fresh}  # it was used a moment ago
+    assert left(tmp_path) == {used, fresh}  # the second plugin was used a moment ago
 
 
 def test_each_kind_is_unpacked_as_a_plugin_path_has_it(tmp_path: Path) -> None:

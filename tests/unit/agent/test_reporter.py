@@ -1,4 +1,4 @@
-"""Which statuses of workloads a report has, and when there is one to send."""
+"""The statuses of workloads that a report contains, and when a report is due."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_the_newest_status_of_each_workload_is_sent_until_it_is_heard() ->
     second = await reporter.next()
     assert not second.complete
     assert dict(second.statuses) == {"a": status("FAILED")}
-    # Not heard: the next session tells everything again.
+    # Not acknowledged: the next session reports everything again.
     reporter.begin()
     third = await reporter.next()
     assert third.complete

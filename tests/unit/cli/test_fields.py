@@ -1,4 +1,4 @@
-"""What options make of the spec of a node or a cluster, and which fields they name."""
+"""How options change the spec of a node or a cluster, and the fields that they name."""
 
 from __future__ import annotations
 

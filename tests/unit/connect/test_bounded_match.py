@@ -1,4 +1,4 @@
-"""Patterns that would take for ever are given up."""
+"""A pattern whose match would not end is given up."""
 
 from __future__ import annotations
 

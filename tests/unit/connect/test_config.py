@@ -24,7 +24,7 @@ SINK = {"name": "k", "connector.class": "FileStreamSink", "topics": "t", "file":
 
 
 def faults(config: Mapping[str, str], worker: Mapping[str, str]) -> list[ConfigError]:
-    """All that is wrong with a configuration."""
+    """Returns all errors of a configuration."""
     return problems(validate(config, worker), config)
 
 

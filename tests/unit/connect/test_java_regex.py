@@ -1,4 +1,4 @@
-"""Java's patterns, beside what Java makes of the same."""
+"""Java's patterns, compared with Java's own results."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ RECORDED = json.loads((RECORDED_FOLDER / "data" / "java_regex.json").read_text()
 FOUND = [item for item in RECORDED if "found" in item]
 REPLACED = [item for item in RECORDED if "replacement" in item]
 REFUSED = [item for item in RECORDED if "error" in item and "replacement" not in item]
-# What Java can and this cannot; told, never approximated.
+# Constructs that only Java supports: refused, never approximated.
 NOT_HERE = {"(?<!a+)b"}
 
 

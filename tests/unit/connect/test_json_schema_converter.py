@@ -1,4 +1,4 @@
-"""JSON Schema in Confluent's wire format: texts of schemas, JSON, what bad input gets."""
+"""JSON Schema in Confluent's wire format: texts of schemas, JSON, errors of bad input."""
 
 from __future__ import annotations
 

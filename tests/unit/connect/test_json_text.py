@@ -1,4 +1,4 @@
-"""JSON up to the limits of Connect's parser, and batches of which one text must be read with care."""
+"""JSON up to the limits of Connect's parser, and batches with a text that the fast path cannot read."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_one_text_of_another_encoding_changes_nothing_about_its_neighbours() -> 
 
 def test_large_numbers_are_exact_in_batches_with_a_known_schema() -> None:
     converter = JsonConverter({"schemas.enable": "true"})
-    for _ in range(2):  # the second time the schema is a known one
+    for _ in range(2):  # the second time with a known schema
         read = converter.to_connect(
             [NUMBER % b"1", NUMBER % b"1e19", NUMBER % b"18446744073709551617", NUMBER % b"2.9"]
         )

@@ -173,7 +173,7 @@ def test_a_pipe_is_not_waited_for_and_a_full_one_holds_nobody_up(tmp_path: Path)
     beats = 0
 
     def beat() -> None:
-        """Its reader takes some now and then; in the end the run is cut."""
+        """Reads a part of the pipe at each beat; the last beat cuts the run."""
         nonlocal beats
         beats += 1
         if beats == 40:

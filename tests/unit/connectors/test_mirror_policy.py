@@ -58,7 +58,7 @@ def test_cycles_are_seen_through_any_number_of_hops() -> None:
 def test_identity_policy_mirrors_all_but_what_comes_from_the_target() -> None:
     same = choice(topics=".*", replication_policy_class=IDENTITY_POLICY)
     assert same.wanted("orders")
-    assert same.wanted("b.orders")  # it cannot see where it comes from
+    assert same.wanted("b.orders")  # this policy cannot tell the topic's origin
     assert not same.wanted("b.heartbeats")
 
 

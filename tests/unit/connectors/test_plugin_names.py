@@ -1,4 +1,4 @@
-"""Of plugins that come with keelman the table and the code agree, and what validation accepts is what copying runs."""
+"""The table of plugins that come with keelman fits the code, and validation accepts the names that copy runs accept."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ WORKER = {f"{role}.converter": JSON for role in ("key", "value")}
 
 
 def faults(config: Mapping[str, str], worker: Mapping[str, str]) -> list[ConfigError]:
-    """All errors of a configuration."""
+    """Returns all errors of a configuration."""
     return problems(validate(config, worker), config)
 
 

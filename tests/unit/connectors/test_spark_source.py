@@ -1,4 +1,4 @@
-"""SparkSource: which parts are left, what ends the reading, and the rows of one part."""
+"""SparkSource: the remaining parts, the end of reading, and the rows of one part."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

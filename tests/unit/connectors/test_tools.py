@@ -1,4 +1,4 @@
-"""Verifiable and mock connectors without Kafka: their numbers and lines, and what goes wrong when it is ordered."""
+"""Verifiable and mock connectors without Kafka: their numbers, their lines, and the failures that they simulate."""
 
 import json
 import signal

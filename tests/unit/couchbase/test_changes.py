@@ -138,7 +138,7 @@ async def test_a_stream_that_is_left_for_a_dropped_collection_is_closed_before_t
         where = "one:11210"
 
         def forget(self, number: int) -> None:
-            """Its events are skipped."""
+            """Ignores events."""
 
         async def close_stream(self, number: int) -> None:
             closed.append(number)

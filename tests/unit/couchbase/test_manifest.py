@@ -1,4 +1,4 @@
-"""Collections by manifest and system events, and maps of clusters with more than one network."""
+"""Collections by manifest and system events, and cluster maps with several networks."""
 
 import json
 import struct

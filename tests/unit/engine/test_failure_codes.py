@@ -20,7 +20,7 @@ from keelman.model.errors import Unavailable
         ("UNSUPPORTED_COMPRESSION_TYPE", "TASK_FAILED", False),
         ("UNKNOWN_SERVER_ERROR", "TASK_FAILED", True),
         ("NOT_ENOUGH_REPLICAS", "BROKER_LOST", True),
-        ("UNSUPPORTED_VERSION", "BROKER_LOST", True),  # brokers whose features were lowered: the next producer looks
+        ("UNSUPPORTED_VERSION", "BROKER_LOST", True),  # brokers whose features were lowered: the next producer adapts
     ],
 )
 def test_a_code_says_whether_a_new_ticket_helps(name: str, reason: str, retriable: bool) -> None:

@@ -19,7 +19,7 @@ def broken():
 @pytest.mark.parametrize("has_data", [lambda: True, lambda: None, broken], ids=["seen", "cannot tell", "failed"])
 def test_a_loop_is_rung_once_when_it_should_look_itself(has_data):
     poller, bell = IdlePoller(), Bell()
-    poller._started = True  # no thread: the test looks
+    poller._started = True  # no thread: the test polls
     poller.enter(Waiter(has_data, bell, quiet=False))
     assert not poller.look(quiet_too=True)
     assert not poller.look(quiet_too=True)

@@ -50,5 +50,5 @@ def test_the_time_left_of_records_goes_by_records():
     progress.message(100, LAG_UNIT_RECORDS, now=0.0)
     progress.commit(10, 4000, {}, now=1.0)
     assert progress.message(90, LAG_UNIT_RECORDS, now=1.0).remaining_time.ToMilliseconds() == 9_000
-    progress.commit(0, 0, {}, passed=20, now=2.0)  # all of them bad records
+    progress.commit(0, 0, {}, passed=20, now=2.0)  # only bad records
     assert progress.message(70, LAG_UNIT_RECORDS, now=2.0).remaining_time.ToMilliseconds() == 4_666

@@ -20,7 +20,7 @@ MIB = 1 << 20
 
 @pytest.fixture(autouse=True)
 def bounds(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """The bounds that the process would have got, which is this one."""
+    """The bounds that the process, which is the test's own, would have got."""
     results: list[int] = []
     monkeypatch.setattr(run, "bound_memory", results.append)
     yield results

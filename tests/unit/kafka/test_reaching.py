@@ -96,7 +96,7 @@ async def test_a_process_that_was_held_up_takes_no_host_for_silent(monkeypatch: 
     async def held_up(new_socket: socket.socket, address: object) -> None:
         await real(new_socket, address)  # type: ignore[arg-type]
         loop.call_soon(time.sleep, 0.2)
-        await asyncio.sleep(0.1)  # as a connection to another host is waited for, though it is made by now
+        await asyncio.sleep(0.1)  # as long as a connection to another host takes, though it is made by now
 
     monkeypatch.setattr(loop, "sock_connect", held_up)
     with socket.create_server(("127.0.0.1", 0)) as server:

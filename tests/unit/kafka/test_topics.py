@@ -24,7 +24,7 @@ def test_a_name_has_the_partition_that_kafka_gives_it(name: str, partitions: int
 
 
 class Brokers:
-    """They have one topic, of one partition, with this cleanup policy; None where the client may not see it."""
+    """Brokers with one topic of one partition and this cleanup policy; None if the client may not see the policy."""
 
     def __init__(self, policy: str | None) -> None:
         self._policy = policy

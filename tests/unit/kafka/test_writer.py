@@ -11,7 +11,7 @@ from keelman.model.errors import Unavailable
 
 
 async def plain_speech(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A listener without TLS: it answers the client's hello with words of its own, and is not who it should be."""
+    """A listener without TLS, which answers the client's hello with plain HTTP."""
     await reader.read(1)
     writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
     writer.close()
@@ -34,7 +34,7 @@ async def test_a_client_given_up_before_its_first_answer_leaves_no_connection() 
     event, gone = asyncio.Event(), asyncio.Event()
 
     async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """A broker that tells its versions (Metadata's alone: key 3, from 0 to 1) and answers nothing else."""
+        """A broker that answers ApiVersions (Metadata's alone: key 3, from 0 to 1) and no other request."""
         size, _, _, correlation = struct.unpack(">ihhi", await reader.readexactly(12))
         await reader.readexactly(size - 8)
         writer.write(struct.pack(">iihihhh", 16, correlation, 0, 1, 3, 0, 1))

@@ -67,7 +67,7 @@ def test_files_that_a_package_names_are_there() -> None:
         for name in re.findall(r"`([\w/]+\.py)`", ast.get_docstring(ast.parse(file.read_text())) or "")
     ]
     assert len(named) > 20
-    # A file of the package, or of a room below it or beside it.
+    # A file of the package, or of a folder below it or next to it.
     missing = [
         f"{file.relative_to(ROOT)}: {name}"
         for file, name in named

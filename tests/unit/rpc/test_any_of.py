@@ -20,7 +20,7 @@ from support.eventually import eventually
 
 @contextlib.asynccontextmanager
 async def server(port: int, name: str) -> AsyncIterator[grpc.aio.Server]:
-    """A server that knows one service, by which it is told apart."""
+    """A server with one service, which identifies it."""
     new_server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, new_server)

@@ -1,4 +1,4 @@
-"""What an update with a mask makes of a resource."""
+"""How an update with a mask changes a resource."""
 
 from __future__ import annotations
 

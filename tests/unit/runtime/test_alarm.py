@@ -1,4 +1,4 @@
-"""What takes too long is noticed, by one timer for many times."""
+"""Work that takes too long is noticed, with one timer for many deadlines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Back-off: grows, is bounded, begins anew."""
+"""Back-off: it grows, is bounded, and is reset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reconcilers: one activation at a time, woken once for many wakes, going on after errors."""
+"""Reconcilers: one activation at a time, woken once for many wakes, continuing after errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The state service's pure parts: port ranges, a worker's properties, statuses, what makes a copy run lost."""
+"""The state service's pure parts: port ranges, a worker's properties, statuses, lost copy runs."""
 
 import asyncio
 import dataclasses

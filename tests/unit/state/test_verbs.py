@@ -1,4 +1,4 @@
-"""Every verb that changes something can be repeated, and be held to what its caller has read."""
+"""Every changing verb can be repeated, and can be made conditional on the revision that its caller has read."""
 
 import importlib
 import pkgutil
@@ -10,7 +10,7 @@ import pytest
 READS = ("Get", "List", "Watch", "Peek", "Describe", "Stream", "Download")
 MAKES = ("Create", "Put", "Upload", "Import")
 NO_RESOURCES = ("AgentService", "SessionService", "JoinService", "CertificateService", "SignatureService")
-"""Links, and who may have one."""
+"""Services for links and for those that may open one."""
 NO_REQUEST_ID = {
     "UploadPlugin": "its stream begins with a message that has one",
 }

@@ -1,4 +1,4 @@
-"""The page of faults: results of this run, and those that stood there before."""
+"""The page of faults: results of this run, and earlier results."""
 
 from typing import Any
 

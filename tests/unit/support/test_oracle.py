@@ -1,4 +1,4 @@
-"""The oracle against histories that were corrupted on purpose: each verdict alone, mixed, and none for a clean one."""
+"""The oracle against histories with deliberate errors: each verdict alone, mixed, and none for a clean history."""
 
 import random
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""When a worker's agent is told that its Spark service is out of its reach."""
+"""When a worker's agent learns that the worker's Spark service is unreachable."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) 
         await store.status_topic.writer.flush(seconds=10)
         running.cancel()
     assert store.statuses.statuses[Work("c")].state == RUNNING
-    # As copy runs tell it: fields sorted, the newest of each partition; a sink's are numbers.
+    # In the form of copy runs: fields sorted, the newest offset of each partition; a sink's offsets are numbers.
     store.committed("c", {'{"filename":"/in"}': '{"position":9}', '{"topic":"t","partition":0}': "5"})
     store.committed("d", {'{"a":2,"b":1}': "null"})
     store.file.write()

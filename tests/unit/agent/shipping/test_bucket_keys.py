@@ -1,4 +1,4 @@
-"""The keys of buckets: for one server alone, kept for the next agent, and gone when they are not given any more."""
+"""The keys of buckets: for one server alone, kept for the next agent, and removed once they are no longer assigned."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be delivered is told once it lasts, in one text for a while, and not any more once it is over."""
+"""A failed delivery is reported once it lasts, with one text for a while, and no longer once it is over."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lines as they are delivered, and logs read from a kept position on."""
+"""The delivered form of lines, and logs that are read from a stored position."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an agent that was killed at the worst moment left half done is undone or done again by the next one."""
+"""A delivery that an agent left incomplete when it was killed is undone or repeated by the next agent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files of secrets beside workers: written, emptied, and left to an agent that was started again."""
+"""The files of secrets beside workers: written, emptied, and adopted by a restarted agent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What an agent sees of a worker's process while it runs: that its brokers are out of its reach, and that they are
-back."""
+"""An agent's view of a running worker: its brokers are unreachable, and reachable again."""
 
 from __future__ import annotations
 

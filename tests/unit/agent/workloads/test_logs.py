@@ -120,7 +120,7 @@ def test_the_last_line_of_the_last_process(tmp_path: Path) -> None:
     assert last_line(file, since=1000) == "new"  # cut since it started
     file.write_text("y" * 9000)
     assert last_line(file) == "y" * 500
-    # All of it was cut off a moment ago.
+    # The whole log was cut off a moment ago.
     file.write_text("old\n" + "z" * 90 + "\n")
     assert cut(file, 10) > 1
     assert last_line(file, since=4) == "z" * 90

@@ -6,7 +6,7 @@ from keelman.agent.workloads.turns import TURN_SECONDS, StartTurns
 
 
 class Node:
-    """Workers that request turns, and those that were woken."""
+    """Workers that request turns, and the workers that were woken."""
 
     def __init__(self, most: int) -> None:
         self.turns = StartTurns(most)

@@ -1,4 +1,4 @@
-"""What `--wait` takes for a connector that runs: its copy runs have shown something, and are not those of before."""
+"""`--wait` takes a connector for running once new copy runs have shown progress; earlier copy runs do not count."""
 
 from __future__ import annotations
 

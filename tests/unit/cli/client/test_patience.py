@@ -53,7 +53,7 @@ def test_what_was_before_a_change_is_given_a_moment() -> None:
 
 
 class Answers:
-    """A gateway that gives the answers of a list, the last one for ever."""
+    """A gateway that returns the answers of a list, then repeats the last."""
 
     def __init__(self, *answers: Any, cluster: WorkerCluster | None = None) -> None:
         self.answers, self.cluster = list(answers), cluster

@@ -1,4 +1,4 @@
-"""What commands make of answers of Connect's REST API: which error, with which exit code."""
+"""Answers of Connect's REST API become errors of the command line, each with its exit code."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `create` makes of its options and files."""
+"""The requests that `create` builds from its options and files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `get --watch` shows of plugins, which have a name and a version, and of connectors."""
+"""The lines of `get --watch` for plugins, which have a name and a version, and for connectors."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:
 
 
 def bomb(levels: int) -> str:
-    """Lists in which each is named ten times by the next one."""
+    """Returns lists, each of which refers to the list before it ten times."""
     lists = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     lists += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, levels)]
     return "\n".join(lists)

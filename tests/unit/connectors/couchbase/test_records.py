@@ -268,7 +268,7 @@ def test_a_task_at_its_offsets_rests_until_there_is_more() -> None:
 
 
 def test_what_a_worker_makes_of_classes_that_are_no_plugins() -> None:
-    """A worker looks classes up before the connector judges them."""
+    """A worker looks up classes before the connector validates them."""
     keys, find = CouchbaseSource.config_def(), PluginRegistry().find
     filters = "com.couchbase.connect.kafka.filter."
     for value in ({}, {"couchbase.event.filter": f"{filters}AllPassIncludingSystemFilter"}):

@@ -1,5 +1,4 @@
-"""Orders that come while a batch is converted, questions to a registry meanwhile, and records that break what would
-tell of them."""
+"""Orders and requests to a registry while a batch is converted, and records that break the report of their error."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ SECRET = "pa55-of-a-slot"
 
 
 class Call:
-    """A home that gives one order and records the reports."""
+    """A home that sends one order and records the reports."""
 
     def __init__(self, order: RunOrder) -> None:
         self._order = order

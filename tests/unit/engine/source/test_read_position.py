@@ -51,5 +51,5 @@ def test_what_was_read_is_left_until_it_is_committed(tmp_path: Path) -> None:
             position.sent(100)
         lags.append(position.lag())
     position.committed()
-    assert (lags, position.lag()) == ([14, 14, 14], 6)  # the last one was given up
+    assert (lags, position.lag()) == ([14, 14, 14], 6)  # the last batch was given up
     reader.close()

@@ -1,4 +1,4 @@
-"""A packed batch that is taken apart has the same records, and tells the same offsets."""
+"""A packed batch that is unpacked has the same records and the same offsets."""
 
 from keelman.connect.records import Column, PackedRecords, SourceBatch
 from keelman.engine.source.unpacking import unpacked

@@ -1,4 +1,4 @@
-"""The worker's offset topic beside a connector's own, when it cannot be written."""
+"""A connector has an offset topic of its own, and the worker's offset topic cannot be written."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The file of the audit: how many lines it takes, and who may read it."""
+"""The audit file: its number of lines, and its permissions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations as they are answered: each state, step and error of ours in the words of the wire."""
+"""Operations in answers: each state, step and error of ours in the words of the wire."""
 
 from typing import Any
 

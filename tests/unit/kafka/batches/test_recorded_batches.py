@@ -1,4 +1,4 @@
-"""Batches as Java, librdkafka and sarama write them, in every format and codec, beside what Java reads of them."""
+"""Batches of Java, librdkafka and sarama, in every format and codec, compared with the records that Java reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def hexed(value: bytes | None) -> str | None:
 
 
 def read(data: bytes) -> tuple[list[dict[str, Any]], int]:
-    """All data records of fetched bytes, in the notation of the record, and the position behind them."""
+    """All data records of fetched bytes, in the notation of the record, and the position after them."""
     batches, behind = whole_batches(data, 0, (), read_committed=True, check_crcs=True)
     results = []
     for columns in (decode(*batch) for batch in batches):

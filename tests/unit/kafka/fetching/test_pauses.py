@@ -1,4 +1,4 @@
-"""Who goes first once records have come."""
+"""How long a fetcher pauses after an answer with records."""
 
 from __future__ import annotations
 

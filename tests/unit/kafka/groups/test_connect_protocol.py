@@ -77,7 +77,7 @@ def test_what_is_cut_short_is_refused(cut: int) -> None:
 
 
 def test_ten_thousand_connectors_take_little_of_a_brokers_record() -> None:
-    """A broker keeps all that the members of a group say and get in one record, of 1,048,588 bytes unless set."""
+    """A broker keeps all metadata and assignments of a group in one record, of 1,048,588 bytes unless set."""
     works = tuple(Work(f"inventory-warehouse-{n:05}", task) for n in range(10_000) for task in (-1, 0))
     told = Assignment("connect-127.0.0.1:8083-5c9d9a4e", "http://127.0.0.1:8083/", 7, works)
     raw = encode_assignment(told)

@@ -1,4 +1,4 @@
-"""Java's client properties: the table is whole, and what becomes of them."""
+"""Java's client properties: the table is complete, and each is used, refused or warned of."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""sasl.jaas.config, beside what Java makes of the same texts."""
+"""sasl.jaas.config, compared with Java's results for the same texts."""
 
 import json
 

@@ -21,7 +21,7 @@ from keelman.runtime.logs.recent_lines import EACH, RECENT, RecentLines
 
 @pytest.fixture
 def logging_kept() -> Iterator[None]:
-    """Has what `configure` changes in this process set back."""
+    """Restores the settings that `configure` changes in this process."""
     root = logging.getLogger()
     before, handlers = structlog.get_config(), list(root.handlers)
     yield

@@ -1,4 +1,4 @@
-"""Levels of logging that one process takes over from another."""
+"""Log levels that one process takes over from another."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Lines that C libraries write on standard error: taken, or printed as they are, and none is lost at the end."""
+"""Lines that C libraries write on standard error: captured, or printed unchanged, and none is lost at the end."""
 
 from __future__ import annotations
 

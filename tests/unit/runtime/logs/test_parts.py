@@ -42,7 +42,7 @@ def test_the_oldest_lines_go_into_parts_and_their_place_on_the_disk_is_given_bac
     append(log.file, lines(0, 100_000))
     size = log.file.stat().st_size
     result = log.keep(Keeping(100_000), written=True)
-    assert result == len(log.parts()) == 10  # of some 12, for ten are kept
+    assert result == len(log.parts()) == 10  # of some 12, since ten are kept
     assert log.keep(Keeping(100_000), written=True) == 0
     stat = log.file.stat()
     assert (stat.st_size, stat.st_blocks * 512 < 120_000) == (size, True)

@@ -116,8 +116,8 @@ async def test_a_stranger_with_the_same_pid_is_neither_adopted_nor_swept(folder:
 
 
 async def test_a_start_that_was_cut_short_is_found_by_its_mark(folder: Path) -> None:
-    # As a starter leaves it that is killed after the process was made and before it was written down; the title is set,
-    # as every service of ours does, which must not hide the mark.
+    # The starter was killed after the process was made and before it was recorded; the child sets its title, as all our
+    # services do, and this must not hide the mark.
     child = start(folder, "import setproctitle as s; s.setproctitle('keelman x'); " + SLEEP, python=())
     child.release()
     await until_up(folder)
@@ -129,7 +129,7 @@ async def test_a_start_that_was_cut_short_is_found_by_its_mark(folder: Path) -> 
     ended = watched(adopted)
     adopted.kill()
     await ends(ended)
-    # The same without a process: nothing runs.
+    # The same without a process: no process is adopted.
     children.write_record(folder, replace(record, pid=0, start=""))
     result = children.adopt(folder)
     assert result is not None

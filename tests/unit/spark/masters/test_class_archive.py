@@ -21,7 +21,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    """The jars of one environment; the last is that which runs."""
+    """The folders of Spark's environments with their jars; the last is in use."""
     environments = [environment(tmp_path / "one")]
     monkeypatch.setattr(class_archive, "spark_jars", lambda: sorted(environments[-1].glob("*.jar")))
     return environments

@@ -14,7 +14,7 @@ from keelman.spark.masters.driver import load_pyspark
 
 @pytest.fixture
 def lost() -> Iterator[int]:
-    """The port of what hangs up in the middle of a call, as a JVM that is killed."""
+    """The port of a server that hangs up in the middle of a call, like a killed JVM."""
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def hang_up() -> None:

@@ -1,4 +1,4 @@
-"""Which slot a copy run goes to, and what slots may use."""
+"""The slot that a copy run gets, and the memory that slots may use."""
 
 from __future__ import annotations
 

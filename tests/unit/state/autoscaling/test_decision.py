@@ -13,11 +13,11 @@ LAGGING, HALF_IDLE = Measure(3.0, lag_records=1001), Measure(3.0, whole=False)
 
 
 REPORT_SECONDS = 5
-"""So often a worker says what it uses."""
+"""A worker reports its use at this interval."""
 
 
 def walk(looks: Iterable[tuple[float, Measure]], workers: int = 2, stepped: float | None = None) -> list[str]:
-    """What comes of looks at these times: each step with its time."""
+    """Returns each scaling with its time, for these measures."""
     trend, told = NO_TREND, []
     for now, seen in looks:
         trend = followed(trend, WANTED, seen, now)
@@ -67,8 +67,10 @@ def test_a_step_is_followed_by_a_pause() -> None:
 
 @pytest.mark.parametrize("before", range(REPORT_SECONDS))
 def test_by_default_workers_come_within_thirty_seconds_of_a_load(before: int) -> None:
-    """`before`: seconds from a worker's last report to the load, which the next one tells half of, as reports are of
-    the time since the last."""
+    """A worker's last report is `before` seconds older than the load.
+
+    A report covers the time since the report before, so the next one shows only a part of the load.
+    """
     autoscale, trend = Autoscale(1, 2), NO_TREND
     for now in range(60):  # seconds after the load
         reports = (now + before) // REPORT_SECONDS

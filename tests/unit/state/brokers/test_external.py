@@ -55,7 +55,7 @@ async def test_those_that_do_not_answer_delay_no_other(tmp_path: Path, monkeypat
 
 
 async def on_one_kafka(store: Store, answers: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Two worker clusters with a group of one name, on broker clusters that answer so; gives the clashes in the log."""
+    """Two worker clusters with one group name, on broker clusters with these answers; returns the logged clashes."""
 
     async def ask(client: Mapping[str, str], *, seconds: float) -> str:
         return answers[client["bootstrap.servers"]]

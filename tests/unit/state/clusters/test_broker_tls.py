@@ -1,4 +1,4 @@
-"""Which managed broker clusters get TLS, and what their clients are given."""
+"""Which managed broker clusters get TLS, and the properties that their clients get."""
 
 from dataclasses import replace
 from datetime import UTC, datetime

@@ -1,4 +1,4 @@
-"""Credential profiles of external broker clusters: secrets that are named once, and changed for all who use them."""
+"""Credential profiles of external broker clusters: secrets that are stored once, and changed for all their users."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""How long an operation waits for its workers: the time for which one waits for its turn is not counted."""
+"""How long an operation waits for its workers: the time that a worker waits for its turn does not count."""
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta

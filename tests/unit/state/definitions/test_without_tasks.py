@@ -13,7 +13,7 @@ BARE, AWAY = Connector(state=CONNECTOR_STATE_RUNNING), Connector(state=CONNECTOR
 
 
 class Seen:
-    """The looks of operations on one connector, on a clock of their own."""
+    """Checks of one connector by operations, with a clock of its own."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)

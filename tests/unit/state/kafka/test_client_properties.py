@@ -1,4 +1,4 @@
-"""What becomes of a broker cluster's client properties in its workers."""
+"""How a broker cluster's client properties reach its workers."""
 
 from keelman.state.kafka.properties import completed, for_workers
 

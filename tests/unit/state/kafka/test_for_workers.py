@@ -1,4 +1,4 @@
-"""What workers take of the client properties of their brokers."""
+"""The client properties that workers inherit from their broker cluster."""
 
 from keelman.state.kafka.properties import for_workers
 

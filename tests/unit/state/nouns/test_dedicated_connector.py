@@ -264,7 +264,7 @@ async def test_the_revision_of_its_worker_configuration_stays_until_it_is_update
 
 
 async def test_converters_of_plugins_are_in_the_configuration_that_its_workers_are_given(tmp_path: Path) -> None:
-    """Its workers know their own alone."""
+    """The plugin's converters are in its connector's configuration; its workers get keelman's own."""
     theirs = {"key.converter": "com.acme.Key", "value.converter": "com.acme.Value", "value.converter.x": "1"}
     content = "\n".join(f"{key}={text}" for key, text in theirs.items()).encode()
     ref, string = WorkerConfigurationRef("w"), "org.apache.kafka.connect.storage.StringConverter"

@@ -1,4 +1,4 @@
-"""What comes next in an operation."""
+"""The next move of an operation."""
 
 import dataclasses
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Which connectors a list shows: those of the last whole round, whatever order and repetition reports come in."""
+"""The connectors in a list are those of the last complete round, whatever the order and repetition of reports."""
 
 from keelman.api.connect.v1.connector_pb2 import (
     CONNECTOR_STATE_FAILED,
@@ -14,7 +14,7 @@ ANY = CONNECTOR_STATE_UNSPECIFIED
 
 
 class Told:
-    """Reports as a leader gives them, and a clock."""
+    """Reports as a leader sends them, and a clock."""
 
     def __init__(self) -> None:
         self.now = 100.0

@@ -35,7 +35,7 @@ SPARK = {"connector.class": "SparkSource", "spark.format": "json", "topic": "t"}
 
 
 class Seen(NamedTuple):
-    """With this value `observe` gives that of a connector, and without it something else; `beside` are other keys."""
+    """With this value `observe` returns `expected` for a connector, without it another; `beside` are further keys."""
 
     value: str
     observe: Observe

@@ -1,4 +1,4 @@
-"""How much tasks work, told to the group as weights that do not change all the time."""
+"""The load of tasks, sent to the group as weights that do not change all the time."""
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders

@@ -1,4 +1,4 @@
-"""Changes that wait for the leader: which are written together, and what becomes of each."""
+"""Changes that wait for the leader: which are written together, and the result of each."""
 
 import asyncio
 import math
@@ -60,7 +60,7 @@ def doing() -> Request:
 
 
 async def served(topic: Topic, *requests: Request) -> list[Any]:
-    """What came of each, once all have been served."""
+    """The result of each request, once all have been served."""
     queue = WaitingRequests(cast(ConfigTopic, topic), lambda: None)
     async with Siblings() as siblings:
         waits = [siblings.start(outcome(queue, request)) for request in requests]

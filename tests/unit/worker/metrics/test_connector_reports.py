@@ -1,4 +1,4 @@
-"""When a worker that leads reports its connectors: as soon as one changes, not at the next look."""
+"""When a leading worker reports its connectors: as soon as one changes, not at the next interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stays is not looked at by each full collection; what of it goes is freed all the same, later."""
+"""Long-lived objects are left out of full collections; those that become garbage are freed later."""
 
 from __future__ import annotations
 

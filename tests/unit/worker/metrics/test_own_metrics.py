@@ -1,4 +1,4 @@
-"""What connectors' tasks count by themselves, as Prometheus reads it."""
+"""The metrics that connectors' tasks count themselves, as Prometheus reads them."""
 
 from prometheus_client.parser import text_string_to_metric_families
 

@@ -1,4 +1,4 @@
-"""Looks at the files that parked tasks wait for: what wakes a task, and that it wakes once."""
+"""Checks of the files that parked tasks wait for: which changes wake a task, and that it wakes once."""
 
 from __future__ import annotations
 

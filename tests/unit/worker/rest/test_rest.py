@@ -1,4 +1,4 @@
-"""What REST is made of: bodies, paths, levels of logging, lists, shared reads."""
+"""The building blocks of REST: bodies, paths, log levels, lists, shared reads."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Whether a task may copy: it has to be this worker's, as it is configured now, and its predecessors shut out."""
+"""Whether a task may copy: it must be this worker's, with its present configuration, and its predecessors fenced."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TASK = Work("c", 0)
 
 @dataclass
 class Member:
-    """Of the group, with its place."""
+    """A member of the group, with its place."""
 
     healthy: bool = True
     generation: int = 3

@@ -1,4 +1,4 @@
-"""What `keelman status` calls the whole system."""
+"""The state that `keelman status` shows for the whole system."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What there is, from messages of the state service: clusters of every kind, who uses whom, which ports they have."""
+"""Clusters from the state service's messages: all kinds, which clusters use which, and their ports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Settings of connector classes, from what Connect tells of their keys."""
+"""Settings of connector classes, derived from Connect's definitions of their keys."""
 
 import orjson
 

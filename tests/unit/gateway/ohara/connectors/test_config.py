@@ -1,4 +1,4 @@
-"""What settings of a connector become in Connect."""
+"""The Connect configuration that results from a connector's settings."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""A node as it is answered."""
+"""Nodes in answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""JSON in a Struct comes back as it was, also through the wire and as deep as a request may be."""
+"""JSON in a Struct is read back unchanged, also through the wire and at the greatest depth of a request."""
 
 from __future__ import annotations
 

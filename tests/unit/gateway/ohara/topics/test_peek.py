@@ -1,4 +1,4 @@
-"""Records as they are shown."""
+"""Records in answers."""
 
 import struct
 from typing import Any
