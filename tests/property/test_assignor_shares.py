@@ -51,7 +51,7 @@ class Group:
         return outcome
 
     def settle(self) -> AssignmentRound:
-        """Rounds until nothing is revoked, which is when a group rests."""
+        """Plays rounds until none revokes work, after which a group is at rest."""
         for _ in range(ROUNDS):
             outcome = self.round()
             if not any(outcome.revoked.values()):

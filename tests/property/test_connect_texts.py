@@ -1,4 +1,4 @@
-"""Lines and offsets against plain models."""
+"""Lines and offsets compared with simple models."""
 
 import re
 

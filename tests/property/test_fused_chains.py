@@ -286,7 +286,7 @@ USUAL: dict[str, list[dict[str, str]]] = {
 
 @pytest.mark.parametrize("steps", USUAL.values(), ids=USUAL)
 def test_usual_chains_take_no_record_apart(steps: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither of structs nor of maps."""
+    """Batches of structs and of maps are converted by columns."""
     monkeypatch.setattr("keelman.connect.transforms.chain.Chain._by_record", None)
     config = {"transforms": ",".join(f"s{n}" for n in range(len(steps))), **PREDICATES, "key.converter": TEXT}
     config |= {f"transforms.s{n}.{name}": value for n, own in enumerate(steps) for name, value in own.items()}

@@ -30,7 +30,7 @@ TYPES = {stat.S_IFLNK: tarfile.SYMTYPE, stat.S_IFDIR: tarfile.DIRTYPE, stat.S_IF
 def zipped(entries: list[tuple[str, bytes, int]]) -> bytes:
     target = io.BytesIO()
     with warnings.catch_warnings(), zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        warnings.simplefilter("ignore")  # names that come twice
+        warnings.simplefilter("ignore")  # repeated names
         for name, content, kind in entries:
             info = zipfile.ZipInfo(name)
             info.filename = name  # unchanged, with a NUL
@@ -51,7 +51,7 @@ def tarred(entries: list[tuple[str, bytes, int]]) -> bytes:
 
 
 def judged(data: bytes, file_name: str) -> bool:
-    """Whether a file is unpacked and not refused; checks that nothing is written elsewhere, and no link."""
+    """Whether a file is unpacked and not refused; checks that no file or link appears elsewhere."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "outer" / "inner"
         folder.mkdir(parents=True)

@@ -87,7 +87,7 @@ def structs(draw: st.DrawFn, depth: int = 2) -> Shaped:
 
 
 def maybe(shaped: Shaped) -> Shaped:
-    """The same, or null."""
+    """A strategy for the same values, or null."""
     schema = replace(shaped[0], optional=True)
 
     def of_it(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Restarts: whatever fails in whatever order, the budget holds, delays stay in bounds, and health makes it whole."""
+"""Restarts: after any failures the budget holds, delays remain within bounds, and health restores the budget."""
 
 import random
 from datetime import UTC, datetime

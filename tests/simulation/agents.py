@@ -172,7 +172,7 @@ class _Link(StateLink):
 
 
 class Agent:
-    """One life of an agent's process."""
+    """One run of an agent's process."""
 
     def __init__(self, host: Host) -> None:
         self.host = host

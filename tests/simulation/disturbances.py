@@ -27,7 +27,7 @@ class Disturbances:
     at_once: int = 2
 
     async def run(self, seconds: float) -> None:
-        """Disturbs for so long. When it returns, nothing is disturbed any more."""
+        """Disturbs the plane for so long; all disturbances have ended when it returns."""
         end = self.world.loop.time() + seconds
         async with asyncio.TaskGroup() as group:
             for _ in range(self.at_once):

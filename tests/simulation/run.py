@@ -71,7 +71,7 @@ class Result:
     broken: list[Broken]
     trace: list[tuple[float, str, str]]
     seconds: float
-    """Of fake time."""
+    """In fake time."""
     counts: dict[str, int] = field(default_factory=dict)
 
     @property

@@ -1,4 +1,4 @@
-"""How cases of data are written down, as record_data.py describes it, and values that many cases share."""
+"""The notation for cases of data, as record_data.py describes it, and values that many cases share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Patterns with texts, and replacements, that record_java_regex.py has Java try."""
+"""Patterns with texts, and replacements, for record_java_regex.py."""
 
 from __future__ import annotations
 

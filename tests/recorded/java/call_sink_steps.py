@@ -108,7 +108,7 @@ async def _idle(play: Play) -> None:
 
 
 def _idle_until(*lines: str) -> Steps:
-    """No records, and these calls; then it is deleted."""
+    """Sends no records, expects these calls, and deletes the connector."""
 
     async def steps(play: Play) -> None:
         await play.create()
@@ -209,7 +209,7 @@ async def _one_two_one(play: Play) -> None:
 
 
 async def _more_partitions(play: Play) -> None:
-    """Its topic has two partitions, then four."""
+    """The topic has two partitions, then four."""
     await play.create(tasks_max="2")
     await play.until("open [0] of [0]")
     await play.until("open [1] of [1]", 1)

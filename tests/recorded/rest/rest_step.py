@@ -11,7 +11,7 @@ from support.worker.rest import Step
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "rest-lines"}
 SINK = {"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "topics": "rest-lines"}
 GROUP = "rest-recorded"
-# Names and texts of bodies that hold nothing that could be used.
+# Names and texts for bodies without usable content.
 EMPTY_BODIES = (("empty", ""), ("broken", "{"), ("list", "[]"), ("null", "null"), ("nothing in it", "{}"))
 
 

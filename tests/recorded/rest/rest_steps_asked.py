@@ -1,4 +1,4 @@
-"""Paths, methods, connectors that are not there, and bodies that must not create any."""
+"""Paths, methods, missing connectors, and bodies with which no connector may be created."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def paths() -> Iterator[Step]:
 
 
 def unknown() -> Iterator[Step]:
-    """A connector that is not there."""
+    """Requests about a connector that does not exist."""
     x = "/connectors/nope"
     for method, rest in (
         ("GET", ""),
@@ -98,7 +98,7 @@ def unknown() -> Iterator[Step]:
 
 
 def bad_creates() -> Iterator[Step]:
-    """POST /connectors that must not create anything."""
+    """POST /connectors with bodies with which no connector may be created."""
     for name, body in (
         ("empty", ""),
         ("blank", "  "),

@@ -47,12 +47,12 @@ async def main() -> None:
 
 
 def topic(case: Case) -> str:
-    """The topic that its connector reads."""
+    """The topic that the case's connector reads."""
     return f"in-{case.name}"
 
 
 def fill(servers: str, case: Case) -> None:
-    """Writes its records."""
+    """Writes the case's records."""
     producer = Producer({"bootstrap.servers": servers})
     for sent in case.sent:
         producer.produce(topic(case), sent.value, sent.key, headers=sent.headers, partition=0)
@@ -60,7 +60,7 @@ def fill(servers: str, case: Case) -> None:
 
 
 async def create(worker: ConnectProcess, folder: Path, case: Case) -> None:
-    """Makes its connector."""
+    """Creates the case's connector."""
     config = {"connector.class": "FileStreamSink", "topics": topic(case), "file": str(folder / f"{case.name}.txt")}
     if "errors.tolerance" in case.config:
         config["errors.deadletterqueue.topic.name"] = f"dead-{case.name}"
@@ -91,7 +91,7 @@ async def result(worker: ConnectProcess, servers: str, folder: Path, case: Case)
 
 
 def letters(servers: str, name: str) -> list[dict[str, Any]]:
-    """The records of a topic, of traces their first line."""
+    """The records of a topic; of traces their first line."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "look", "auto.offset.reset": "earliest"})
     actual_letters = []
     if name in consumer.list_topics(timeout=20).topics:

@@ -92,7 +92,7 @@ Ask = Callable[[str, str, Any], Awaitable[Any]]
 
 
 def placed(value: Any, folder: Path) -> Any:
-    """The value with the folder's name in it."""
+    """The value with the folder's name inserted."""
     if isinstance(value, str):
         return value.replace("{folder}", str(folder))
     if isinstance(value, dict):

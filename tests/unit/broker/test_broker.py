@@ -215,7 +215,7 @@ def test_every_folder_gets_the_bootstrap_file_and_an_id_of_its_own(tmp_path: Pat
         assert {**text, "directory.id": ""} == {
             "node.id": "7", "directory.id": "", "version": "1", "cluster.id": CLUSTER,
         }  # fmt: skip
-        check_cluster_id(text["directory.id"])  # made as those are
+        check_cluster_id(text["directory.id"])  # in the form of a cluster id
     assert len({text["directory.id"] for text in texts}) == 3
 
 

@@ -1,4 +1,4 @@
-"""Renewed certificates of a broker: seen at its port before they count, and by another start where it is too late."""
+"""Renewed certificates of a broker: seen at its port before they count, or loaded by a restart if it is too late."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CA, HOST = Authority(), "127.0.0.1"
 
 
 def issue(stores: Stores, *, ended: bool = False) -> Stores:
-    """Has the files renewed."""
+    """Renews the files."""
     issued = CA.issue("broker", HOST, ended=ended)
     write_file(stores.truststore, CA.pem.encode())
     write_file(stores.keystore, (issued.key_pem + issued.chain_pem).encode())

@@ -1,4 +1,4 @@
-"""AvroConverter beyond the recorded cases: nulls, poison, names, ids, schemas that hold themselves."""
+"""AvroConverter beyond the recorded cases: nulls, bad input, names, ids, recursive schemas."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def wanted(case: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_the_same_comes_out() -> None:
-    """Every difference is shown."""
+    """Shows all differences at once."""
     different = []
     for case in CASES:
         ours, theirs = made(case), wanted(case)

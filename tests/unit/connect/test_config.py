@@ -1,4 +1,4 @@
-"""Configurations are judged with Kafka Connect's own words."""
+"""Configurations are validated with Kafka Connect's own messages."""
 
 import subprocess
 import sys

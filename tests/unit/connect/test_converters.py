@@ -1,4 +1,4 @@
-"""Converters give the bytes and values that Kafka Connect's give."""
+"""Converters return the bytes and values that Kafka Connect's return."""
 
 import datetime
 import decimal

@@ -213,7 +213,7 @@ def wanted(case: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("kind", sorted({case["name"].rpartition("-")[0] for case in CASES}))
 def test_the_same_comes_out(kind: str) -> None:
-    """Every difference is shown."""
+    """Shows all differences at once."""
     different = []
     for case in CASES:
         if case["name"].rpartition("-")[0] == kind:

@@ -61,7 +61,7 @@ def holding(scale: object, value: Any) -> tuple[Schema, Struct]:
 def test_all_digits_come_back(kind: str, text: str) -> None:
     converter, value = converters()[kind], decimal.Decimal(text)
     schema, struct = holding(-int(value.as_tuple().exponent), value)
-    if "numbers" in kind and len(value.as_tuple().digits) > MOST_DIGITS:  # Connect's parser takes no longer ones
+    if "numbers" in kind and len(value.as_tuple().digits) > MOST_DIGITS:  # Connect's parser accepts no longer numbers
         with pytest.raises(DataError) as refused:
             converter.to_connect(converter.from_connect(Column([struct], schema)))
         assert f"digits, more than {MOST_DIGITS}" in f"{refused.value} {refused.value.__cause__}"
@@ -91,7 +91,7 @@ def test_what_cannot_be_written_is_told(kind: str, scale: object, value: Any) ->
         converters()[kind].from_connect(Column([struct], schema))
 
 
-@pytest.mark.parametrize("kind", sorted(converters().keys() - {"Protobuf"}))  # whose values carry their own
+@pytest.mark.parametrize("kind", sorted(converters().keys() - {"Protobuf"}))  # their values carry a scale of their own
 def test_a_scale_that_is_none_is_told(kind: str) -> None:
     schema, struct = holding("two", decimal.Decimal("1.00"))
     with pytest.raises(DataError, match="scale"):

@@ -1,4 +1,4 @@
-"""Groups of new topics: the topics that Apache Kafka Connect made, and the texts with which it refused, as recorded."""
+"""Groups of new topics: Apache Kafka Connect's recorded topics, and its recorded messages of refusals."""
 
 import json
 from typing import Any
@@ -26,7 +26,7 @@ def test_as_recorded(entry: dict[str, Any]) -> None:
         assert f"{refused.value.java_name}: {refused.value}".splitlines()[0] == lines[0]
         return
     plan = TopicCreation(entry["config"]).plan(topic)
-    if entry["topic"] is None:  # the plan is legal, and it is for the brokers to refuse it
+    if entry["topic"] is None:  # the plan is legal; the brokers refuse it
         assert entry["traces"][0][0].startswith(TOLD_BY_BROKERS)
         assert plan is not None
         return

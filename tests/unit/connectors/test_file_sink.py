@@ -1,4 +1,4 @@
-"""The file sink without Kafka: a file that its journal brings back in order."""
+"""The file sink without Kafka: its journal restores the file's order."""
 
 import os
 import resource
@@ -32,7 +32,7 @@ def write(writer: JournaledWriter, *values: bytes) -> None:
 
 
 def opened(path: Path, connector: str = "c") -> JournaledWriter:
-    """A writer that its task was assigned to, by a group that shows nothing."""
+    """Opens the writer of a task in a group without committed offsets."""
     writer = JournaledWriter(path, connector)
     writer.take_over(Assignment(SinkReader("w", f"connect-{connector}", "k"), {P0: None}))
     return writer

@@ -1,4 +1,4 @@
-"""Converters, transforms and predicates of Java plugins, in the configurations of connectors that are not Java's."""
+"""Converters, transforms and predicates of Java plugins in the configurations of Python connectors."""
 
 from functools import partial
 

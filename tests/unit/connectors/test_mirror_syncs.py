@@ -1,4 +1,4 @@
-"""Offset syncs that cannot be written: they are made up for, and the log is not filled with them."""
+"""Offset syncs that cannot be written at each commit are logged only now and then."""
 
 from __future__ import annotations
 

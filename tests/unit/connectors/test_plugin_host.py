@@ -80,7 +80,7 @@ async def test_what_is_logged_in_a_host_has_the_form_of_its_workers_log(
     assert answer == {"id": 1, "result": [{"name": "in"}]}
     printed: list[str] = []
 
-    def line() -> str | None:  # which comes through the output's brake, in its own time
+    def line() -> str | None:  # which passes through the output's rate limit, with a delay
         printed.append(capfd.readouterr().err)
         return next((line for line in "".join(printed).splitlines() if "asked" in line and line.endswith("}")), None)
 

@@ -48,7 +48,7 @@ def test_what_validation_accepts_is_what_runs(kind: PluginType) -> None:
             run(kind, name)
         except ConfigValueError as error:
             if "could not be found" in str(error) or "does not implement" in str(error):
-                continue  # any other is about the configuration of a class that was found
+                continue  # any other error concerns the configuration of a class that was found
         runs.add(name)
     assert runs == accepted
     assert len(runs) > len(registry.classes(kind)), "aliases too"

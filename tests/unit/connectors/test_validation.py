@@ -28,7 +28,7 @@ RECORD = json.loads((RECORDED_FOLDER / "worker" / "validate.json").read_text(enc
 CASES = {case["name"]: case for case in RECORD["cases"]}
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 THEIRS = "org.apache.kafka.connect."
-COUCHBASE = f"{THEIRS}couchbase.CouchbaseSourceConnector"  # under their package's name, and none of theirs
+COUCHBASE = f"{THEIRS}couchbase.CouchbaseSourceConnector"  # in Connect's package, but not part of Connect
 KNOWN = {entry["class"] for entry in asyncio.run(plugins.list_plugins(connectors_only=False))} - {COUCHBASE}
 OURS = "keelman."
 CONFLUENT = "io.confluent."  # converters that do not come with Kafka Connect

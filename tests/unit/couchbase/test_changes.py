@@ -21,7 +21,7 @@ NODE = NodeAddress("one", 11210)
 
 
 def new() -> tuple[BucketCluster, VbucketChanges]:
-    """A client that has begun with nothing."""
+    """A client that starts without offsets."""
     cluster = BucketCluster(BucketAccess([Seed("one")], "travel"))
     return cluster, VbucketChanges(cluster, StreamOptions(), lambda: None)
 

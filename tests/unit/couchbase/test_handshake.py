@@ -11,7 +11,7 @@ from keelman.couchbase.seeds import BucketAccess, Seed
 
 
 class Server:
-    """Answers that all is well."""
+    """Answers every request with success."""
 
     where, id = "one:11210", "03FB3105B88BE224/B00B72E2F48FE457"
 

@@ -1,4 +1,4 @@
-"""Whose fault it is when a node does not know the history of events that wait for the disk."""
+"""Which side is at fault when a node does not know the history of events that are not yet persisted."""
 
 import asyncio
 from typing import cast

@@ -11,7 +11,7 @@ class Clock:
 
 
 def copied(pace: Pace, clock: Clock, seconds: float, batch: int, size: int = 100) -> int:
-    """How many records a run copies in that time, in batches of at most so many."""
+    """Returns the number of records that a run copies in that time, in batches of at most so many."""
     end, records = clock.now + seconds, 0
     while clock.now < end:
         wait = pace.wait_seconds()

@@ -10,13 +10,13 @@ from keelman.model.connectors.dedicated_connector import SCALING_SECONDS
 
 
 class Channel:
-    """Keeps the deadline of each call."""
+    """Records the deadline of each call."""
 
     def __init__(self) -> None:
         self.seconds: list[float] = []
 
     def unary_unary(self, path: str, **_: Any) -> Any:
-        """A method that answers nothing."""
+        """Returns a method with empty answers."""
 
         async def call(request: Any, *, timeout: float) -> None:
             self.seconds.append(timeout)

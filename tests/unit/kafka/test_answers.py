@@ -1,4 +1,4 @@
-"""A broker's answers as they come from its socket: whole, in pieces, several at a time, or not at all."""
+"""A broker's answers as they arrive at its socket: whole, in pieces, several at a time, or not at all."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Echo:
     RESPONSE_TYPE = SimpleNamespace(decode=lambda data: data.read())
 
     def prepare(self, _versions: Any) -> Echo:
-        """Itself."""
+        """Returns itself."""
         return self
 
     def build_request_header(self, correlation_id: int, client_id: str) -> Any:
@@ -37,11 +37,11 @@ class Echo:
         return SimpleNamespace(encode=lambda: struct.pack(">hhih", 99, 0, correlation_id, len(client_id)))
 
     def encode(self) -> bytes:
-        """Nothing."""
+        """Returns no bytes."""
         return b""
 
     def parse_response_header(self, data: BytesIO) -> Any:
-        """The correlation id."""
+        """Reads the correlation id."""
         return SimpleNamespace(correlation_id=struct.unpack(">i", data.read(4))[0])
 
 
@@ -65,7 +65,7 @@ class Broker:
         writer.write(frame(struct.unpack_from(">i", request, 4)[0], SUPPORTED))
 
     async def asked(self) -> bytes:
-        """The next request."""
+        """Reads the next request."""
         (size,) = struct.unpack(">i", await self.reader.readexactly(4))
         return await self.reader.readexactly(size)
 

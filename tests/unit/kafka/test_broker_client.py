@@ -148,7 +148,7 @@ async def test_what_a_broker_said_is_raised_with_its_address_and_a_hint() -> Non
         with pytest.raises(KafkaConnectionError, match=rf"127\.0\.0\.1:{port}: .*\(perhaps .*security\.protocol\)"):
             async with bootstrap_errors({}):
                 await broker_client.bootstrap()
-        with pytest.raises(NoneAnswered):  # outside of a first contact
+        with pytest.raises(NoneAnswered):  # not in a first contact
             await broker_client.bootstrap()
         await broker_client.close()
 
@@ -199,7 +199,7 @@ async def test_who_gives_up_in_the_middle_of_a_tls_connection_leaves_no_socket_b
             connecting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await connecting
-            if has_begun:  # all steps of the connection were given up once
+            if has_begun:  # all steps of the connection have been cancelled once
                 connection.close()
                 break
         else:

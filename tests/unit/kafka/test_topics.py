@@ -1,4 +1,4 @@
-"""Which partition has the records of a group, as Java counts it; and which topics are fit for a worker's records."""
+"""Which partition has the records of a group, as Java computes it; and which topics are fit for a worker's records."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +15,8 @@ from support.brokers.cluster_parts import coordinating
     [
         ("", 3, 0),
         ("hello", 50, 22),  # hashCode 99162322
-        ("Hello, World!", 50, 9),  # 1498789909, more than 32 bits before it is cut
-        ("polygenelubricants", 50, 0),  # the least there is, which has no absolute value
+        ("Hello, World!", 50, 9),  # 1498789909, more than 32 bits before truncation
+        ("polygenelubricants", 50, 0),  # the least integer, which has no absolute value
     ],
 )
 def test_a_name_has_the_partition_that_kafka_gives_it(name: str, partitions: int, expected: int) -> None:

@@ -1,4 +1,4 @@
-"""The leader's writer when a broker will not have it, and a client that is given up before a broker answers."""
+"""The leader's writer with a broker that refuses it, and a client that is given up before a broker answers."""
 
 import asyncio
 import struct
@@ -18,7 +18,7 @@ async def plain_speech(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 async def test_a_broker_that_refuses_us_later_on_is_tried_again() -> None:
-    """Only at the first contact does it end a worker: then nothing runs yet that would be cut."""
+    """The refusal ends a worker only at the first contact, when no task runs yet."""
     server = await asyncio.start_server(plain_speech, "127.0.0.1", 0)
     async with server:
         port = server.sockets[0].getsockname()[1]

@@ -26,7 +26,7 @@ def test_{name}():
 
 
 def tree(folder: Path, **failures: int) -> Path:
-    """A project with a test in each file, that fails so often before it passes."""
+    """A project with one test per file; each test fails so often before it passes."""
     (folder / "pytest.ini").write_text("[pytest]\naddopts = --strict-config\n")
     for name, count in failures.items():
         (folder / f"test_{name}.py").write_text(TURNS.format(name=name, failures=count))

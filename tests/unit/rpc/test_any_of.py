@@ -1,4 +1,4 @@
-"""Calls to whichever of several servers answers."""
+"""Calls to several servers, of which any may answer."""
 
 import contextlib
 import signal

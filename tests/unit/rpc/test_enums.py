@@ -31,7 +31,7 @@ def test_known_values_are_let_through() -> None:
 
 def test_a_value_that_is_not_known_is_refused_with_its_path_and_what_is_legal() -> None:
     request = ListConnectorsRequest()
-    request.MergeFromString(b"\x20\x4d")  # proto3 takes any number
+    request.MergeFromString(b"\x20\x4d")  # proto3 accepts any number
     with pytest.raises(InvalidArgument, match=r"^state: 77 is not legal: one of CONNECTOR_STATE_UNSPECIFIED, CONN"):
         check_enums(request)
     report = WorkloadReport()

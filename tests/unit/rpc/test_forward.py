@@ -249,7 +249,7 @@ async def test_a_clients_stream_that_is_refused_or_cut_off_ends_on_both_sides(tm
         call = stub.UploadPlugin(timeout=30)
         for piece in pieces("cut"):
             await call.write(piece)
-        await eventually(lambda: "cut" in far.begun)  # else the far end may never hear of the call
+        await eventually(lambda: "cut" in far.begun)  # otherwise the far end may never see the call
         call.cancel()
         await eventually(lambda: far.uploads[-2:] == ["cut off", "cut off"])
 

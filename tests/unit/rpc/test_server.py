@@ -1,4 +1,4 @@
-"""Where a call came from."""
+"""The origin of a call."""
 
 from dataclasses import dataclass
 from typing import Any, cast
@@ -10,7 +10,7 @@ from keelman.rpc.server import is_local, peer_host
 
 @dataclass
 class Called:
-    """A call, as far as its peer goes."""
+    """A call, reduced to its peer."""
 
     where: str
 

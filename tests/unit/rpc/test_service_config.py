@@ -1,4 +1,4 @@
-"""The service config of docs/grpc.md: a client with it tries calls again that may be."""
+"""The service config of docs/grpc.md: a client with it retries the calls that may be repeated."""
 
 from __future__ import annotations
 

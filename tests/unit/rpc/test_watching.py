@@ -34,7 +34,7 @@ def test_a_snapshot_counts_once_it_is_whole() -> None:
     assert known_resources.begin() == 0
     assert told(known_resources.fold(snapshot(7, "b"))) == [
         (EVENT_TYPE_CREATED, "b")
-    ]  # a went before the second one was made
+    ]  # a was deleted before the second one was created
     assert (known_resources.begin(), [n for _, n in known_resources.resources]) == (7, ["b"])
 
 

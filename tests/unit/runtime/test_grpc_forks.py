@@ -1,4 +1,4 @@
-"""Children that are started while grpc is at work begin their programs, each of them."""
+"""Every child that is started while grpc is active starts its program."""
 
 import os
 import subprocess

@@ -17,7 +17,7 @@ LOOP = SideLoop("test")
 
 @pytest.fixture(params=["beside", "driven"], autouse=True)
 def kind(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Each test is run on both."""
+    """Runs each test on both kinds of loop."""
     with LOOP.driven_here() if request.param == "driven" else nullcontext():
         yield request.param
 

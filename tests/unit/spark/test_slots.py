@@ -1,4 +1,4 @@
-"""How slots start, prove that they live, and are lost with their runs."""
+"""How slots start, report that they live, and are lost with their runs."""
 
 from __future__ import annotations
 

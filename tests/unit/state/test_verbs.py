@@ -1,4 +1,4 @@
-"""Every changing verb can be repeated, and can be made conditional on the revision that its caller has read."""
+"""Every changing verb can be repeated, and can be made conditional on the etag that its caller has read."""
 
 import importlib
 import pkgutil

@@ -13,7 +13,7 @@ Lines = list[bytes | None]
 
 
 def history() -> dict[str, Lines]:
-    """Two tasks in two places, each task in one."""
+    """The lines of two tasks, of each task in its own place."""
     return {"a": list(Stream(0, COUNT)), "b": list(Stream(1, COUNT, 40, 300, seed=7))}
 
 

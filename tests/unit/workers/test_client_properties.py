@@ -1,4 +1,4 @@
-"""The file with which a worker or a Spark service reaches the brokers of its reports."""
+"""The file of client properties with which a worker or a Spark service connects to the brokers of its reports."""
 
 from pathlib import Path
 

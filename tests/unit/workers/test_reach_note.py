@@ -1,4 +1,4 @@
-"""The note of a worker whose brokers are out of its reach, as its agent reads it."""
+"""The note of a worker with unreachable brokers, as its agent reads it."""
 
 import json
 import os

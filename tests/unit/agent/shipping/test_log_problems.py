@@ -18,7 +18,7 @@ from support.eventually import eventually
 
 
 class Target:
-    """Is away while it has a problem."""
+    """A target that is away while it has a problem."""
 
     most_bytes = 1 << 20
 

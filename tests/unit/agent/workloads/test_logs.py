@@ -117,7 +117,7 @@ def test_the_last_line_of_the_last_process(tmp_path: Path) -> None:
     assert last_line(file, since=4) == ""
     file.write_text("old\nnew  \n\n")
     assert last_line(file, since=4) == "new"
-    assert last_line(file, since=1000) == "new"  # cut since it started
+    assert last_line(file, since=1000) == "new"  # cut since the process started
     file.write_text("y" * 9000)
     assert last_line(file) == "y" * 500
     # The whole log was cut off a moment ago.

@@ -48,12 +48,12 @@ def test_workloads_of_another_user_find_that_users_things(tmp_path: Path, monkey
         "USER": "somebody", "LOGNAME": "somebody", "HOME": str(tmp_path / "w"),
         "KEELMAN_CACHE": str(tmp_path / "cache"),
     }  # fmt: skip
-    # Sockets of workloads are in a folder of their own, those of services are where they were.
+    # Sockets of workloads are in a folder of their own; sockets of services remain in theirs.
     home, shared = Home(tmp_path), SharedHome(tmp_path)
     assert shared.socket("agent") == home.socket("agent")
     assert shared.socket("worker/a/0").parent != home.socket("worker/a/0").parent
     assert shared.workload("worker/a/0") == home.workload("worker/a/0")
-    # And those of brokers, where these are a third user's; the others stay where they are.
+    # Sockets of brokers have a folder too if a third user runs them; the others remain in theirs.
     of_brokers = SharedHome(tmp_path, workloads_apart=False, brokers_apart=True)
     assert of_brokers.socket("worker/a/0") == home.socket("worker/a/0")
     folders = {SharedHome(tmp_path, brokers_apart=True).socket(f"{kind}/a").parent for kind in ("broker", "spark")}

@@ -1,4 +1,4 @@
-"""Records, plugins and problems as people see them."""
+"""Records, plugins and problems in the form that users see."""
 
 from __future__ import annotations
 

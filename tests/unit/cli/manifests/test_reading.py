@@ -1,4 +1,4 @@
-"""Files with manifests: taken apart, and refused with the place of all that is wrong."""
+"""Files with manifests: split into documents, and refused with the place of every error."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def changed(value: bytes, key: bytes = b"doc") -> Event:
 
 
 class Quiet:
-    """Changes of a bucket in which nothing changes."""
+    """Changes of a bucket in which no document changes."""
 
     def resting(self) -> dict[int, tuple[int, int]]:
         return {0: (6, 7), 1: (6, 7)}

@@ -13,7 +13,7 @@ from support.connectors.follower import Follower
 
 @pytest.fixture
 def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A renamed file need not be quiet before it is left."""
+    """Sets the time to zero for which a renamed file must be quiet before it is left."""
     monkeypatch.setattr(file_reader, "QUIET_SECONDS", 0.0)
     return iter(())
 

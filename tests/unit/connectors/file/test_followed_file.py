@@ -225,6 +225,6 @@ def test_whatever_is_rotated_between_two_reads_each_line_comes_once(tmp_path: Pa
             rotate(follower.path)
     follower.restart()
     for _ in range(20):
-        follower.all()  # each empty file on the way takes reads that give nothing
+        follower.all()  # for each empty file on the way a read returns nothing
     assert follower.lines == [b"line %d" % number for number in range(written)]
     follower.reader.close()

@@ -181,7 +181,7 @@ def test_strangers_between_the_writes_of_a_transaction_stay(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("ended", [killed, stopped], ids=lambda state: state.__name__)
 def test_lines_of_kafka_connect_stay_and_its_offset_counts(tmp_path: Path, ended: Callable[[SunkFile], None]) -> None:
-    """A worker of Apache Kafka Connect took the sink over, and gives it back."""
+    """A worker of Apache Kafka Connect takes the sink over, and gives it back."""
     sink = SunkFile(tmp_path / "out")
     ended(sink)
     uncommitted = sink.position - (sink.group or 0)
@@ -261,7 +261,7 @@ HARMLESS = (touched.append, touched.rename, touched.rotate, touched.copytruncate
 
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_happens_each_record_is_there_once(tmp_path: Path, seed: int) -> None:
-    """Transactions, kills, torn pages and touches at random."""
+    """Transactions, kills, torn pages and changes by others, at random."""
     dice, sink, appended, last = random.Random(seed), SunkFile(tmp_path / "out"), 0, 0
     for _ in range(60):
         step = dice.choice(["write", "write", "commit", "kill", "stop", "touch", "tear"])

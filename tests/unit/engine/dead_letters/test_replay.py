@@ -1,4 +1,4 @@
-"""Replays: which letters are sent where, and how it is kept which ones were."""
+"""Replays: which letters are sent where, and how the replayed ones are recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java's producer properties as a copy run's producer takes them."""
+"""Java's producer properties as options of a copy run's producer."""
 
 import pytest
 

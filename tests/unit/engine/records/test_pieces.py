@@ -1,4 +1,4 @@
-"""A large batch with bad records is taken in pieces: every good record is there, in its order and with its company."""
+"""A large batch with bad records is converted in pieces: all good records are there, in order, with their origin."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GOOD = [n for n in range(RECORDS) if n not in BAD]
 
 
 class Taking(Writer):
-    """Takes keys and where records came from."""
+    """A writer that wants keys and origins."""
 
     wants_keys = wants_origin = True
 

@@ -19,7 +19,7 @@ INT = Schema("int32")
 
 
 class Answers:
-    """In place of HTTP: the newest version of any subject."""
+    """Replaces HTTP: returns the newest version of any subject."""
 
     def __init__(self) -> None:
         self.version = 1

@@ -1,4 +1,4 @@
-"""The slot's own parts: its right to act, and the queue of its updates; and the reports made of them."""
+"""The slot's own parts: its right to act, the queue of its updates, and the reports made of them."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def test_a_slot_rests_for_what_it_used_beyond_its_share() -> None:
 
 
 class Opening:
-    """A loop without a thread, that keeps its control."""
+    """A loop without a thread, which keeps its control."""
 
     def __init__(self, ticket: StartTicket) -> None:
         self.ticket = ticket
@@ -245,7 +245,7 @@ def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> N
 
 
 class Silent(Opening):
-    """A loop that has given no sign of life for a minute."""
+    """A loop without a sign of life for a minute."""
 
     def silent_seconds(self) -> float:
         return 60.0

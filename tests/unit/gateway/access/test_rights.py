@@ -19,7 +19,7 @@ from keelman.rpc.generated import service_of
 
 
 def served() -> Iterator[ServiceDescriptor]:
-    """Every service that the gateway has."""
+    """Returns every service of the gateway."""
     yield from (service_of(area, noun) for area, nouns in FORWARDED.items() for noun in nouns)
     yield service_of("connect", "connector")
     yield agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"]

@@ -1,4 +1,4 @@
-"""A column of keys, held against the plain words of the algorithm in support."""
+"""A column of keys, compared with the plain algorithm in tests/support."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYS = st.lists(st.binary(max_size=45) | st.sampled_from([b"k" * n for n in (255
 @given(KEYS, st.sampled_from([0, 100]), st.integers(1, 5000))
 @settings(max_examples=100, deadline=None)
 def test_keys_lie_where_java_puts_them(keys: list[bytes], more: int, count: int) -> None:
-    assert np.__name__ in sys.modules  # or the fast way is not taken
+    assert np.__name__ in sys.modules  # otherwise the fast path is not taken
     column = keys + [b"%d" % number for number in range(more)]
     assert partitions_for(column, count) == [reference.partition_for(key, count) for key in column]
     assert [partition_for(key, count) for key in keys] == partitions_for(keys, count)

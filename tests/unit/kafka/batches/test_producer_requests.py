@@ -1,4 +1,4 @@
-"""The bytes of a producer's requests and answers, as Kafka's message descriptions have them."""
+"""The bytes of a producer's requests and answers, as Kafka's message descriptions define them."""
 
 import struct
 from io import BytesIO
@@ -82,7 +82,7 @@ def test_answers_of_the_coordinator() -> None:
     )
     assert answer.parts == [("t", 0, 0), ("t", 1, 55), ("t", 2, 29)]
     assert answer.refused == "t-2"
-    assert answer.error_code == 29  # and not that the others were not attempted
+    assert answer.error_code == 29  # not the error that the others were not attempted
     assert AddPartitionsAnswer([("t", 0, 0)]).error_code == 0
 
 

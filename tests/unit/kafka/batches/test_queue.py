@@ -44,7 +44,7 @@ def test_a_batch_that_is_too_large_goes_in_halves_under_its_own_sequences() -> N
     queue.again(large)
     queue.split(large, transactional=True)
     queue.again(behind)
-    queue.split(queue.waiting[0], transactional=True)  # and a half of it once more
+    queue.split(queue.waiting[0], transactional=True)  # and one half is split again
     headers = []
     while queue.waiting:
         batch = take(queue)
@@ -90,7 +90,7 @@ def test_what_is_sent_again_keeps_its_place_its_sequence_and_goes_alone() -> Non
     first, second = take(queue), take(queue)
     queue.again(second)
     assert queue.follows_another(second)
-    assert not queue.may_send(0.0, WHO)  # the first is not answered yet
+    assert not queue.may_send(0.0, WHO)  # the first is not yet answered
     queue.again(first)
     assert not queue.follows_another(first)
     assert list(queue.waiting) == batches[1:]

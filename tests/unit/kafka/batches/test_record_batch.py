@@ -1,4 +1,4 @@
-"""Record batches, held against a second implementation of the format: aiokafka's own in plain Python."""
+"""Record batches, compared with a second implementation of the format: aiokafka's own in plain Python."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def made_elsewhere(rows: Sequence[Row], codec: int = 0, producer: tuple[int, int
 
 
 def with_fields(batch: bytes | bytearray, **fields: int) -> bytearray:
-    """The batch with another header, its checksum right."""
+    """The batch with changed header fields and a valid checksum."""
     result = bytearray(struct.pack(">qiibIhiqqqhii", *read_header(batch)._replace(**fields))) + batch[HEADER_BYTES:]
     struct.pack_into(">I", result, 17, crc32c(result[21:]))
     return result
@@ -175,7 +175,7 @@ def test_damage_survives_a_stamp(at: int, flipped: int, records: int) -> None:
     if at < len(batch):
         batch[at] ^= flipped
         stamp(batch, 1, 2, 3, transactional=True)
-        # The stamp writes over these anyway; all else has to stay visible.
+        # The stamp overwrites these anyway; all other fields must remain visible.
         assert crc32c(batch[21:]) != read_header(batch).crc
         with pytest.raises(CorruptBatch):
             decode(read_header(batch), batch)

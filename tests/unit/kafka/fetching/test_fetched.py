@@ -15,7 +15,7 @@ ABORT, COMMIT = b"\x00\x00\x00\x00", b"\x00\x00\x00\x01"
 
 
 def placed(batch: bytearray, offset: int, *, control: bool = False, last_delta: int | None = None) -> bytes:
-    """A batch at its place in a log."""
+    """A batch at a given offset of a log."""
     struct.pack_into(">q", batch, 0, offset)
     if control:
         struct.pack_into(">H", batch, 21, struct.unpack_from(">H", batch, 21)[0] | 0x20)

@@ -1,4 +1,4 @@
-"""The bytes of OffsetForLeaderEpoch 4 and ListOffsets 6, as Kafka's message descriptions have them."""
+"""The bytes of OffsetForLeaderEpoch 4 and ListOffsets 6, as Kafka's message descriptions define them."""
 
 import struct
 from io import BytesIO

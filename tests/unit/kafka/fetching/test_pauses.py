@@ -11,7 +11,7 @@ CALM = FetchSettings(calm=frozenset({"offsets"}))
 
 
 async def turns(pauses: Pauses, **brought: int) -> int | None:
-    """How many turns of the loop it waits; None when it waits longer than some."""
+    """Returns for how many turns of the loop the fetcher pauses; None if for more than ten."""
     waiting = asyncio.create_task(pauses.make_way(brought))
     for turn in range(10):
         await asyncio.sleep(0)

@@ -15,7 +15,7 @@ from support.eventually import eventually
 
 
 class Brokers:
-    """Answers as brokers of which some are silent."""
+    """Brokers of which some are silent."""
 
     def __init__(self, *coordinators: int, silent: tuple[int, ...] = (), known: tuple[int, ...] = (0,)) -> None:
         self.coordinators, self.silent = list(coordinators), silent

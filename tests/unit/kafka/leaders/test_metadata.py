@@ -1,4 +1,4 @@
-"""The bytes of Metadata 12, as Kafka's message descriptions have them."""
+"""The bytes of Metadata 12, as Kafka's message descriptions define them."""
 
 import struct
 from io import BytesIO

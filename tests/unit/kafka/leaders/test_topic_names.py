@@ -1,4 +1,4 @@
-"""The names of topics are read from an answer as the whole of it is."""
+"""Reading only the names of topics gives the same names as reading the whole answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key and trust stores that are replaced while clients run: connections from then on are made by the new ones."""
+"""Key and trust stores that are replaced while clients run: later connections use the new ones."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from support.certificates import PASSWORD, Authority, Issued
 
 @contextlib.asynccontextmanager
 async def server(issued: Issued, folder: Path) -> AsyncIterator[int]:
-    """Shows this certificate, and hangs up; its port."""
+    """A server that shows this certificate and hangs up; yields its port."""
     pair = folder / "pair.pem"
     pair.write_text(issued.key_pem + issued.chain_pem)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -39,7 +39,7 @@ async def connected(port: int, context: ssl.SSLContext) -> bool:
 
 
 def connects(port: int, context: ssl.SSLContext) -> bool:
-    """The same, in a thread."""
+    """As `connected`, but blocking, for a thread."""
     try:
         with socket.create_connection(("127.0.0.1", port)) as connection:
             context.wrap_socket(connection, server_hostname="127.0.0.1").close()

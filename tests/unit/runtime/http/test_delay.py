@@ -1,4 +1,4 @@
-"""Answers on a connection that is kept do not wait for the client's receipts."""
+"""Answers on a kept-alive connection do not wait for the client's TCP acknowledgements."""
 
 import time
 
@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from keelman.runtime.http.server import serve_http
 
-RECEIPT_SECONDS = 0.04  # how long Linux keeps a receipt back
+RECEIPT_SECONDS = 0.04  # how long Linux delays an acknowledgement
 
 
 async def test_answers_on_a_kept_connection_come_at_once() -> None:

@@ -1,4 +1,4 @@
-"""Which target a raw path has, and which segments of it are names."""
+"""The target of a raw path, and which of its segments are names."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ def test_what_runs_in_its_own_group_goes_into_a_leaf_and_workloads_beside_it() -
     tree = service_tree()
     groups = Groups(tree, Parent(UNIT, own=True), "ab12")
     groups.begin()
-    groups.begin()  # the next agent finds all of it
+    groups.begin()  # the next agent finds all groups
     assert tree.processes[UNIT] == []
     assert tree.processes[f"{UNIT}/keelman-agent"] == [10, 11]
     group = groups.make("worker/demo/0", memory_bytes=512 * 2**20, cpus=1.5)

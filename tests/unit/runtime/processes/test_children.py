@@ -80,7 +80,7 @@ async def test_exit_codes_and_what_a_process_tells_of_its_end(folder: Path) -> N
     child = start(folder, f"{told}; raise SystemExit(1)", python=())
     await ends(watched(child))
     assert child.exit == Exit(1, "FULL", "no room")
-    # A later process that leaves none does not inherit the record.
+    # A later process without a record does not inherit this one.
     child = start(folder, "raise SystemExit(2)")
     await ends(watched(child))
     assert child.exit == Exit(2)
@@ -260,7 +260,7 @@ def test_exit_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert exit_record.read(file, os.getpid()) == exit_record.ExitRecord(os.getpid(), 3, "R", "m")
     assert exit_record.read(file, os.getpid() + 1) is None
     exit_record.write(None, 0)
-    exit_record.write(tmp_path / "exit.json" / "below", 0)  # cannot be written: costs the record and nothing else
+    exit_record.write(tmp_path / "exit.json" / "below", 0)  # cannot be written: only the record is lost
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root mounts")

@@ -1,4 +1,4 @@
-"""Which variables a workload gets of its agent's environment."""
+"""The variables of its agent's environment that a workload gets."""
 
 from __future__ import annotations
 

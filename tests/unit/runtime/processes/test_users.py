@@ -46,7 +46,7 @@ def test_a_folder_is_handed_over_with_all_that_is_in_it_and_no_link_followed(tmp
     for path in (folder, *folder.rglob("*")):
         assert owner(path) == (61234, 61235), path
     assert owner(elsewhere) == owner(tmp_path) == (0, 0)
-    # Theirs already: it is left alone, whatever they have put there.
+    # A folder that is theirs already is left alone, with any content.
     (folder / "roots").touch()
     hand_over(folder, SOMEBODY)
     assert owner(folder / "roots") == (0, 0)

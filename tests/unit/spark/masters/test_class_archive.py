@@ -1,4 +1,4 @@
-"""Which class data archive a Spark JVM uses, and which jars with it."""
+"""The class data archive that a Spark JVM uses, and the jars that belong to it."""
 
 import os
 import shutil

@@ -35,7 +35,7 @@ def test_a_lost_jvm_is_not_told_by_py4j(lost: int, caplog: pytest.LogCaptureFixt
         with pytest.raises(Py4JError):
             JavaGateway(gateway_parameters=GatewayParameters(port=lost)).jvm.java.lang.System.currentTimeMillis()
         assert [record for record in caplog.records if record.name.startswith("py4j")] == [], "others may log meanwhile"
-        caplog.set_level(logging.WARNING)  # whatever the tests before have set
+        caplog.set_level(logging.WARNING)  # whichever level earlier tests have set
         logging.warning("of another")
         assert "of another" in caplog.messages
     finally:

@@ -19,7 +19,7 @@ async def test_a_writer_that_is_canceled_keeps_nobody_waiting(tmp_path: Path) ->
             async with database.write() as turn:
                 turn.revision += 1
 
-        gc.disable()  # which would end a forgotten transaction, some time
+        gc.disable()  # which would end a forgotten transaction at some time
         try:
             for _ in range(150):
                 canceled = asyncio.ensure_future(written())

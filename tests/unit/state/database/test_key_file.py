@@ -1,4 +1,4 @@
-"""Where the key comes from: a file that is made once for its owner alone, or a command; refused with its name."""
+"""The source of the key: a file that is created once, readable by its owner alone, or a command; refusals name it."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ THEIRS = {"key.converter": "com.acme.Key", "value.converter": "com.acme.Value"}
 
 
 def given_other_converters(tx: Transaction, state: OperationState) -> Operation:
-    """The update of a connector, whose creation ended so, to a worker configuration with converters of a plugin."""
+    """The update to a worker configuration with a plugin's converters, after a creation that ended in `state`."""
     content = "\n".join(f"{key}={text}" for key, text in THEIRS.items()).encode()
     worker_configuration.create(tx, wf.CreateWorkerConfigurationRequest(name="w", content=content))
     return updated(tx, state, lambda spec: dataclasses.replace(spec, worker_configuration=WorkerConfigurationRef("w")))
@@ -71,7 +71,7 @@ def given_other_converters(tx: Transaction, state: OperationState) -> Operation:
 def updated(
     tx: Transaction, state: OperationState, change: Callable[[DedicatedConnectorSpec], DedicatedConnectorSpec]
 ) -> Operation:
-    """An update of a connector whose creation ended so."""
+    """An update of a connector whose creation ended in `state`."""
     _, creating = create(tx, "one", SPEC)
     over = ended(creating, state, tx.now)
     noted(tx, over)

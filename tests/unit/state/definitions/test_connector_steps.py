@@ -39,7 +39,7 @@ def operation(goal: str, former: Any, done: int, error: Failure | None = None, *
     ("actual_operation", "expected"),
     [
         (operation("RUNNING", None, 0, FAILURE), False),
-        (operation("RUNNING", None, 1, FAILURE), True),  # a new one was refused
+        (operation("RUNNING", None, 1, FAILURE), True),  # a new connector was refused
         (operation("RUNNING", None, 3, FAILURE), False),  # a new connector does not run: it remains for inspection
         (operation("RUNNING", OLD, 1, FAILURE), True),
         (operation("RUNNING", OLD, 3, FAILURE), True),  # an update does not run: the former definition returns

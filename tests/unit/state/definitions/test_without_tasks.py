@@ -1,4 +1,4 @@
-"""For how long a connector counts as seen to run and have no tasks."""
+"""How long a connector has been seen running without tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of documents: there and back, in events and tables."""
+"""Names of documents are encoded in events and tables, and decoded."""
 
 from datetime import UTC, datetime
 

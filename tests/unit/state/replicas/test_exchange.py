@@ -1,4 +1,4 @@
-"""Heartbeats in messages that PostgreSQL takes."""
+"""Heartbeats in messages of a size that PostgreSQL accepts."""
 
 import asyncio
 import contextlib

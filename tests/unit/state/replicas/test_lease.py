@@ -24,7 +24,7 @@ class Shared(Database):
 
 
 async def test_who_was_overtaken_stores_nothing_though_it_has_not_heard_of_it(tmp_path: Path) -> None:
-    ticks = itertools.count()  # a second at each look
+    ticks = itertools.count()  # a second per call
 
     async def check(lease: Lease) -> None:
         async with shared.write() as turn:

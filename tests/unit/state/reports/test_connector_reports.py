@@ -78,7 +78,7 @@ def test_what_no_round_has_is_swept_at_the_second_sweep() -> None:
     assert told.reports.sweep(()) == []
     told.tell("3", "b")
     told.close("3")
-    assert told.reports.sweep(()) == []  # now it is a that no round has
+    assert told.reports.sweep(()) == []  # now a is in no round
     assert told.reports.sweep(()) == ["demo/a"]
     told.reports.drop("demo/a")
     assert told.reports.sweep(()) == []

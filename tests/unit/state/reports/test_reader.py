@@ -27,7 +27,7 @@ class Told:
         self.reports = Reports(Hub(), connectors=ConnectorReports(lambda: self.now))
 
     def tell(self, cluster: str, *connectors: str) -> None:
-        """All its connectors, and a copy run of each."""
+        """Adds a round with all its connectors, and a copy run of each."""
         for name in connectors:
             connector = report_pb2.ConnectorReport(connector=Connector(worker_cluster=cluster, name=name), round="1")
             self._fold(CONNECTOR_REPORTS, f"{cluster}/{name}", report_pb2.Report(connector=connector))

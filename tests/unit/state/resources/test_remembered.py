@@ -1,4 +1,4 @@
-"""Messages of resources that are made once for each change."""
+"""A resource's message is built once per change."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Rows of resources, and resources of rows."""
+"""Rows made from resources, and resources made from rows."""
 
 from __future__ import annotations
 

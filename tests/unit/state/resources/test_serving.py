@@ -1,4 +1,4 @@
-"""Pages of lists, in the order of names and against it."""
+"""Pages of lists, in ascending and descending order of names."""
 
 from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
 from keelman.state.resources.serving import newest_page, page_of

@@ -60,7 +60,7 @@ def of_data_set(field: str) -> Observe:
 
 
 def ordered(config: Config) -> bool:
-    """Whether a part is more than one transaction."""
+    """Whether a part has more than one transaction."""
     return "transaction.boundary" not in SparkSource._of_part({**config, SPLIT: "s"})
 
 

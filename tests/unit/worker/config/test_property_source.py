@@ -26,7 +26,7 @@ def written(folder: Path, *lines: str) -> Path:
 
 
 def told(file: Path | None, **fields: str) -> str:
-    """The message that a worker ends with; `given` with _ for a point."""
+    """The message with which a worker ends; in `given` an underscore means a point."""
     with pytest.raises(InvalidArgument) as caught:
         read_properties(PropertySource.read(file, {key.replace("_", "."): value for key, value in fields.items()}))
     return caught.value.message

@@ -37,7 +37,7 @@ class Kit:
         return {"password": f"${{file:{self.file}:{key}}}", **more}
 
     async def reads_again(self) -> None:
-        """Returns once the file, which was written, has been read."""
+        """Returns once the written file has been read."""
         source = next(iter(self.secrets._sources.values()))
         before = source.read
         await eventually(lambda: source.read > before, what="the file is read again")

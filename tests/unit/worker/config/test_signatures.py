@@ -1,4 +1,4 @@
-"""Requests that Connect's workers sign, and the keys that they sign with: made as the worker's properties say."""
+"""The signatures of requests between Connect's workers, and their keys, follow the worker's properties."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Former tasks are fenced sooner or later, whatever is in the way."""
+"""Former tasks are fenced in the end, whatever fails meanwhile."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ TWO = ("a", "b")
     ("members", "state", "seconds", "may_lapse"),
     [
         (TWO, "Stable", 14.9, True),
-        (TWO, "Stable", 15.0, False),  # Java's session and the margin are over
+        (TWO, "Stable", 15.0, False),  # Java's session time-out and the margin are over
         (("b",), "Stable", 14.9, True),  # one member has lapsed
         (("b",), "Stable", 15.0, False),
         ((*TWO, "c"), "Stable", 0.1, False),  # a dead member does not join

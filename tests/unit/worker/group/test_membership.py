@@ -28,7 +28,7 @@ class Told:
 
 
 def placed() -> Membership:
-    """A worker that has a place in the third generation."""
+    """A worker with a place in the third generation."""
     group: Any = None
     membership = Membership(
         group,

@@ -160,7 +160,7 @@ def test_sink_offsets_are_numbers_or_refused(partition: str, offset: str) -> Non
 
 
 class _Tables:
-    """A store's tables, as far as reading them goes."""
+    """A store's tables, as far as reads need them."""
 
     heard_at = known_at = 0.0
 
@@ -267,7 +267,7 @@ async def test_a_run_that_fails_fails_its_caller_alone() -> None:
 
 
 class _Behind(_Tables):
-    """Tables that know of a connector only once they have been read to their end."""
+    """Tables that show a connector only after they have been read to their end."""
 
     problem: KeelmanError | None = None
     reads = 0

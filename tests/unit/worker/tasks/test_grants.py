@@ -33,7 +33,7 @@ class Member:
 
 
 class World:
-    """A worker whose connector has a task, in place of two that were there before."""
+    """A worker whose connector has one task in place of two former ones."""
 
     def __init__(self, connector: dict[str, str], support: str = "enabled") -> None:
         self.config, self.member, self.works = ConfigState(), Member(), {TASK}

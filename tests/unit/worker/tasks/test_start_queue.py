@@ -1,4 +1,4 @@
-"""Tasks take turns at waiting for their slots."""
+"""Tasks take turns in waiting for their slots."""
 
 from __future__ import annotations
 

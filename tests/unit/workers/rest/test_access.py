@@ -30,7 +30,7 @@ LET_IN = 200
 
 
 class State:
-    """One worker."""
+    """A cluster with one worker."""
 
     def __init__(self, url: str) -> None:
         self.url = url

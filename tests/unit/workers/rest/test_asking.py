@@ -21,7 +21,7 @@ CREATE = Outgoing("POST", b"/connectors", body=b"{}")
 
 
 class Workers:
-    """Answers in turn, the last one again and again."""
+    """Workers that give these answers in turn, then repeat the last."""
 
     def __init__(self, *answers: tuple[int, bytes]) -> None:
         self.left, self.asked = list(answers), 0

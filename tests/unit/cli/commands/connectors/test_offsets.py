@@ -1,4 +1,4 @@
-"""Offsets as people type and read them."""
+"""Offsets as users type and read them."""
 
 from __future__ import annotations
 

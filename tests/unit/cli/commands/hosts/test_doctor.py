@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Refusing:
-    """A gateway that refuses one call."""
+    """A gateway that refuses `storage_topics`."""
 
     def __init__(self, error: KeelmanError) -> None:
         self.error = error

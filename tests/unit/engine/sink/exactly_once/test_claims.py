@@ -110,7 +110,7 @@ def test_of_two_that_claim_at_the_same_time_the_later_one_has_the_partition() ->
 def test_who_finds_a_later_claim_than_its_own_gives_up() -> None:
     rows = KeptRows(claims={P0: {"me": 5, "they": 7}, P1: {"me": 6, "they": 2}})
     assert overtaken(rows, "me", [P0, P1]) == {P0}
-    assert overtaken(KeptRows(), "me", [P0]) == {P0}  # another has taken it back
+    assert overtaken(KeptRows(), "me", [P0]) == {P0}  # another task has claimed it since
     assert rivals(rows, "me", [P1]) == {"they"}
     assert [key for key, _ in claims(rows, MINE, "they", [P1])] == [
         claim_record(MINE, P1, "me", holds=False)[0],

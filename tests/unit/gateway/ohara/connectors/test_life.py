@@ -37,7 +37,7 @@ def definition(
 
 
 def state(actual_definition: ConnectorDefinition, at: WorkerCluster | None = None) -> tuple[str | None, str | None]:
-    """State and error."""
+    """Returns state and error."""
     fields = life(actual_definition, at or cluster(), {}, query_time=1)
     return fields.get("state"), fields.get("error")
 

@@ -1,4 +1,4 @@
-"""Which class of a worker a connector names."""
+"""The worker class that a connector names."""
 
 import pytest
 

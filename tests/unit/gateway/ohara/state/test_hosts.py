@@ -1,4 +1,4 @@
-"""Which nodes there are for this API."""
+"""The nodes that this API shows."""
 
 from __future__ import annotations
 

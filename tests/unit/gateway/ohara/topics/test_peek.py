@@ -12,7 +12,7 @@ ROW = b"\0" + struct.pack(">i", 1) + struct.pack(">i", 9) + b"\0\0\1a\0\x08\0\1b
 
 
 def record(key: bytes | None, value: bytes | None, **headers: bytes) -> PeekedRecord:
-    """In partition 1, at offset 7."""
+    """A record in partition 1 at offset 7."""
     sent = [PeekedHeader(key=name, value=header) for name, header in headers.items()]
     return PeekedRecord(partition=1, offset=7, key=key, value=value, headers=sent)
 

@@ -59,7 +59,7 @@ class Closing:
 
     @contextlib.asynccontextmanager
     async def begun(self) -> AsyncIterator[list[tuple[asyncio.StreamReader, asyncio.StreamWriter]]]:
-        """The two requests; the server waits for their bodies and has been told to end."""
+        """Sends a request with an incomplete body to each listener, and tells the server to end."""
         await self.opened.wait()
         clients = [await asyncio.open_connection("127.0.0.1", port) for port in self.ports]
         paths = ("/connectors/x/config", "/admin/loggers/far.away")
