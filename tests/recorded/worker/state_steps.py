@@ -49,8 +49,9 @@ Ask = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
 
 
 async def play(ask: Ask, step: tuple[str, str, Any], *, wanted: list[str] | None = None) -> dict[str, Any]:
-    """Does a step; returns its code, and the states once they are stable or as `wanted`: the connector's, then its
-    tasks'.
+    """Does a step; returns its code, and the states once they are stable or as `wanted`.
+
+    The connector's state comes first, then its tasks' states.
     """
     name, method, what = step
     if method == "create":

@@ -1,5 +1,6 @@
-"""Connectors that are deleted and created again under the same name: late records about the former one do not count for
-the new one.
+"""Connectors that are deleted and created again under the same name.
+
+Late records about the former connector do not count for the new one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
-"""A task's status tells its real state: a parked task is RUNNING, a woken task without a slot is not, a cut is
-reported.
-"""
+"""A task's status tells its real state: parked is RUNNING, woken without a slot is not, and a cut is reported."""
 
 from __future__ import annotations
 
