@@ -1,6 +1,4 @@
-"""`make simulation`: many seeds on all processors; a seed that breaks a rule is printed with the command that repeats
-it.
-"""
+"""`make simulation`: many seeds on all processors; for a seed that breaks a rule it prints how to repeat it."""
 
 from __future__ import annotations
 

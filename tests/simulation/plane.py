@@ -1,7 +1,7 @@
-"""The state services of a simulated plane: the real parts of each, wired as in `keelman/state/service.py`, without
-sockets.
+"""The state services of a simulated plane, without sockets.
 
-The parts that query brokers or workers are left out.
+The parts of each are real and wired as in `keelman/state/service.py`, except those that query brokers or workers, which
+are left out.
 """
 
 from __future__ import annotations

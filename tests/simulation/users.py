@@ -1,7 +1,7 @@
-"""The users of a simulated plane: each changes its own resources, one change after another, and records which of the
-changes were acknowledged.
+"""The users of a simulated plane: each makes one change after another to its own resources.
 
-A request without an answer is sent again, to any state service, with the same request id.
+A user records which changes were acknowledged. A request without an answer is sent again, to any state service, with
+the same request id.
 """
 
 from __future__ import annotations

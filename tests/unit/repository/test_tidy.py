@@ -1,6 +1,4 @@
-"""The source stays readable: modules, functions and folders have a size that is understood at once, and tests lie where
-their subject is.
-"""
+"""The source stays readable: modules, functions and folders are small, and tests lie where their subject is."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Changes to a sink's file by others, in each state of the sink: each record is there once, and no committed record
-disappears without a warning.
+"""Changes to a sink's file by others, in each state of the sink.
 
-docs/connectors.md has this table.
+Each record is there once, and no committed record disappears without a warning. docs/connectors.md has this table.
 """
 
 from __future__ import annotations
@@ -287,9 +286,7 @@ def test_whatever_happens_each_record_is_there_once(tmp_path: Path, seed: int) -
 
 
 def _torn(sink: SunkFile, dice: random.Random) -> int:
-    """Kills a run in the middle of a write, of which whole pages remain; returns the number of lines appended
-    afterwards.
-    """
+    """Kills a run in the middle of a write, of which whole pages remain; returns how many lines were appended then."""
     sink.start()
     begin = sink.path.stat().st_size if sink.path.exists() else 0
     batch = [line(number) for number in range(sink.position, sink.position + 60)]

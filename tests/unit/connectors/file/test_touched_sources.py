@@ -1,7 +1,6 @@
-"""Changes to a source's file by others, in each state of the source: each line is copied once, and a warning names the
-lines that cannot be copied.
+"""Changes to a source's file by others, in each state of the source.
 
-docs/connectors.md has this table.
+Each line is copied once, and a warning names the lines that cannot be copied. docs/connectors.md has this table.
 """
 
 from __future__ import annotations

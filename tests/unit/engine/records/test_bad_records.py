@@ -1,7 +1,7 @@
-"""Bad records of every kind, read from Kafka and written to it: by policy a bad record fails the task, is skipped or
-becomes a dead letter.
+"""Bad records of every kind, read from Kafka and written to it.
 
-Good records keep their order, all of them arrive, and the counts are exact.
+By policy a bad record fails the task, is skipped or becomes a dead letter. Good records keep their order, all of them
+arrive, and the counts are exact.
 """
 
 from __future__ import annotations

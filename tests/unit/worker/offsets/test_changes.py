@@ -160,9 +160,7 @@ async def test_a_sink_that_is_resumed_meanwhile_keeps_its_offsets(
 async def test_who_leads_no_more_changes_no_offsets(
     world: World, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], change: str
 ) -> None:
-    """The worker was frozen between its last check and the change: the next leader has got the same request since, and
-    others.
-    """
+    """The worker was frozen after its last check: the next leader has got the same request since, and others."""
     group = Group(world, monkeypatch, change)
     await world.put(config, records.STOPPED)
     if config is SOURCE:
