@@ -70,7 +70,7 @@ async def main() -> int:
 
 
 async def row(bench: Bench, name: str) -> tuple[list[Figure], str]:
-    """The figures of a row, or why there are none."""
+    """The figures of a row, or the reason why there are none."""
     try:
         return await bench.measure(name), ""
     except (Exception, SystemExit) as error:
@@ -81,7 +81,7 @@ async def row(bench: Bench, name: str) -> tuple[list[Figure], str]:
 
 
 def shortened(text: str, most: int = 500) -> str:
-    """In one line, cut when it is long: errors may have a log in them."""
+    """The text in one line, cut if it is long: errors may contain a log."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[:most]}..."
 

@@ -36,8 +36,11 @@ MANY_SECONDS = 420.0
 
 
 class Measured(NamedTuple):
-    """One copy: records a second, processor seconds of the system and of the brokers for a million, and seconds for
-    which the machine's processors were busy for other machines of its host."""
+    """One copy.
+
+    Records a second, processor seconds of the system and of the brokers for a million, and seconds for which the
+    machine's processors were busy for other machines of its host.
+    """
 
     rate: float
     cpu: float
@@ -91,17 +94,17 @@ class Bench:
         self.console.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {text}", highlight=False)
 
     def turn(self, turn: int) -> str:
-        """Which round it is."""
+        """The number of the round."""
         return "warm-up" if turn < 0 else f"{turn + 1}/{self.options.rounds}"
 
     @property
     def bootstrap(self) -> str:
-        """Of the brokers of this row."""
+        """The bootstrap address of this row's brokers."""
         return self._site.bootstrap
 
     @property
     def topics(self) -> Topics:
-        """On these brokers."""
+        """The topics on these brokers."""
         return self._site.topics
 
     @property
@@ -238,7 +241,7 @@ class Bench:
         self.figures.append(alone("wake", "ms", took, percentile(took, 0.99), "<= 500"))
 
     async def start(self) -> None:
-        """A new task on a warm slot."""
+        """Measures a new task on a warm slot."""
         samples = self.options.samples
         ordered, request = await quickness.start(
             await self.ours(), self.topics, self.bootstrap, self.folder, samples=samples
@@ -301,7 +304,7 @@ class Bench:
             await plain.end()
 
     async def idle_10k(self) -> None:
-        """One worker with very many parked tasks; then how soon it lists them. The peer could not have them."""
+        """One worker with very many parked tasks; then the time of their list. The peer could not hold them."""
         count = self.options.parked
         folder = self.folder / "idle"
         self.say(f"{count:,} connectors, file sources and mirrors, on one worker")
@@ -339,7 +342,7 @@ class Bench:
             self.figures.append(alone(f"{name}-of-quota", "%", [100 * share], 100 * share, ">= 90"))
 
     async def state(self, nodes: int) -> None:
-        """The state service alone, with so many nodes and twice as many worker clusters."""
+        """The state service alone, with this many nodes and twice as many worker clusters."""
         size, folder = state_scale.Size(nodes), self.folder / f"state-{nodes}"
         for kind in ("sqlite", "postgresql"):
             with started_postgresql(is_safe=True) if kind != "sqlite" else nullcontext() as database:
@@ -359,7 +362,7 @@ class Bench:
             self.figures += await {"ohara-calls": ohara.calls, "ohara-clients": ohara.clients}[name](folder, self.say)
 
     async def list_10k(self) -> None:
-        """The lists of idle-10k, which takes them last."""
+        """The lists of idle-10k, which measures them last."""
         if "idle-10k" not in self._measured:
             await self.idle_10k()
 
@@ -379,7 +382,7 @@ class Bench:
         self.figures.append(beside("failover-without-agent-silence", "s", silent["alone"], silent["connect"], ""))
 
     async def takeover(self) -> None:
-        """A group of the peer's goes over to ours, and back."""
+        """A group of the peer's taken over by ours, and back."""
         there, back, lost, doubled = await failover.takeover(self.topics, self.bootstrap, self.folder)
         for name, unit, value, limit in (
             ("takeover-lost", "records", lost, "<= 0"),

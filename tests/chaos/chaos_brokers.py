@@ -39,7 +39,7 @@ async def nothing(scene: Scene) -> None:
 
 
 def rolled(brokers: int = 3) -> Strike:
-    """So many brokers in turn are ended in order and started again, as in an update."""
+    """Stops and restarts this many brokers in turn, as in an update."""
 
     async def do(scene: Scene) -> None:
         trio = scene.system.trio
@@ -75,7 +75,7 @@ async def upgraded(scene: Scene) -> None:
 
 
 async def moved(scene: Scene) -> None:
-    """Every partition's leader moves in order, to a broker that is its preferred one from then on; twice."""
+    """Moves every partition's leader in order, to a broker that is the preferred one from then on; twice."""
     trio = scene.system.trio
     for _ in range(2):
         await scene.moment()
@@ -87,7 +87,7 @@ async def moved(scene: Scene) -> None:
 
 
 async def reassigned(scene: Scene) -> None:
-    """Every partition loses its leader's replica, and gets one again, which copies all of it and leads it then."""
+    """Every partition loses its leader's replica, and gets it again, which copies the partition and then leads it."""
     trio = scene.system.trio
     await scene.moment()
     scene.mark()
@@ -135,12 +135,12 @@ async def _lost(scene: Scene, topic: str, names: Iterable[str]) -> None:
 
 
 async def transactions_lost(scene: Scene) -> None:
-    """kill -9 of the brokers that lead the transactions' partitions, one after another."""
+    """Sends kill -9 to the brokers that lead the transactions' partitions, one after another."""
     await _lost(scene, TRANSACTIONS, (run.transactional_id for run in scene.runs if run.transactional_id))
 
 
 async def groups_lost(scene: Scene) -> None:
-    """kill -9 of the brokers that coordinate the workers' group and the sinks', one after another."""
+    """Sends kill -9 to the brokers that coordinate the workers' group and the sinks', one after another."""
     await _lost(scene, GROUPS, (GROUP, *(run.group for run in scene.runs if run.group)))
 
 
@@ -190,7 +190,7 @@ def _take_up_what_is_gone(scene: Scene) -> None:
 
 
 async def made_anew(scene: Scene) -> None:
-    """When all is copied, the topics that are copied are deleted and made again, and get more records."""
+    """When all is copied, deletes the source topics, creates them again and feeds more records."""
     await scene.moment()
     await scene.hold()
     await scene.recovered()
@@ -209,7 +209,7 @@ def kept_out(how: str) -> Strike:
         for run in scene.runs:
             await scene.system.ask("PUT", f"/connectors/{run.name}/{how}")
 
-        # The client library's own question about a group ends the process when the group's coordinator moves meanwhile.
+        # The client library's own request about a group ends the process when the group's coordinator moves meanwhile.
         client = {"bootstrap.servers": scene.system.bootstrap}
         groups = [GroupChanges(client, run.group, client_id=LOOK) for run in scene.runs]
 

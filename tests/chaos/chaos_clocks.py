@@ -1,4 +1,4 @@
-"""Clocks that are set while everything runs."""
+"""Clocks that are changed while everything runs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ HALF_AN_HOUR = 1_800
 
 
 def set_forth_and_back(whose: str) -> Strike:
-    """Half an hour ahead, half an hour behind, and right again, of the broker or of all others."""
+    """Sets a clock half an hour ahead, half an hour behind, and right again; the broker's or that of all others."""
 
     async def do(scene: Scene) -> None:
         clock = scene.system.clocks[whose]

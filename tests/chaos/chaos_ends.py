@@ -17,7 +17,7 @@ BLIND_SECONDS = 30.0
 
 
 class Ends:
-    """Looks at the partitions of topics, some of which come into being later."""
+    """Observes the partitions of topics, some of which are created later."""
 
     def __init__(self, topics: Topics, names: Iterable[str]) -> None:
         self.samples: list[Sample] = []
@@ -29,7 +29,7 @@ class Ends:
     async def watch(self) -> None:
         """Takes samples until it is cancelled."""
         while True:
-            with contextlib.suppress(Exception):  # the broker is away: the next look will tell
+            with contextlib.suppress(Exception):  # the broker is away: the next look succeeds
                 partitions: list[Partition] = []
                 for topic in self._names:  # again each time: topics come, are created anew and get partitions
                     partitions += await asyncio.to_thread(self._topics.partitions, topic)

@@ -1,4 +1,4 @@
-"""The faults: each strikes a running system while records flow, at moments that its seed chose."""
+"""The faults: each strikes a running system while records flow, at moments that its seed determines."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Fault:
 
 
 def in_turn(*faults: Fault) -> Fault:
-    """One after another, each when the one before it is got over."""
+    """One after another, each when the system has recovered from the one before."""
 
     async def do(scene: Scene) -> None:
         for number, fault in enumerate(faults):
@@ -123,7 +123,7 @@ def workers(system: System) -> list[int]:
 
 
 def killed(who: Callable[[System], list[int]]) -> Strike:
-    """kill -9, one after another."""
+    """Sends kill -9, to one after another."""
 
     async def do(scene: Scene) -> None:
         for pid in scene.shuffled(who(scene.system)):
@@ -174,8 +174,10 @@ def bounced(number: int) -> Strike:
 
 
 def executors_lost(*, slots_too: bool) -> Strike:
-    """kill -9 of an executor's JVM that runs slots, twice, alone or with all that runs in it, as when its host is
-    lost."""
+    """Sends kill -9 to an executor's JVM that runs slots, twice.
+
+    Alone or with all processes in it, as when its host is lost.
+    """
 
     async def do(scene: Scene) -> None:
         cluster = scene.system.cluster
@@ -238,7 +240,7 @@ def tiny_disk(runs: Sequence[Run]) -> Iterator[None]:
 
 
 def may_mount() -> bool:
-    """Whether a full disk can be had here."""
+    """Whether a full disk is possible here."""
     return os.geteuid() == 0
 
 

@@ -1,4 +1,4 @@
-"""Feeds the paths at a steady pace, mixes a stranger's aborted records in, and watches what becomes visible."""
+"""Feeds the paths at a steady pace, mixes in a stranger's aborted records, and counts the visible records."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STRANGER = 99
 
 
 class Feed:
-    """Feeds every path; the last part only trickles until `finish` is called, so that records flow till the end."""
+    """Feeds every path; the last part only trickles until `finish` is called, so that records flow to the end."""
 
     def __init__(self, runs: Sequence[Run], bootstrap: str, seconds: float, *, parts: int = 1) -> None:
         """With `parts` it trickles after each of so many, until `go_on` is called."""
@@ -53,11 +53,11 @@ class Feed:
         return Producer({**common(self._bootstrap), **settings, "message.timeout.ms": 300_000})
 
     def go_on(self) -> None:
-        """The next part at full pace."""
+        """Feeds the next part at full pace."""
         self.flows_to += self._part
 
     async def hold(self) -> None:
-        """Feeds nothing more until `release`; returns when all is acknowledged."""
+        """Pauses feeding until `release`; returns when all records are acknowledged."""
         self._held = True
         await asyncio.sleep(2 * TICK_SECONDS)  # the tick under way
         left = await asyncio.to_thread(self._producer.flush, 120)
@@ -69,7 +69,7 @@ class Feed:
         self._held = False
 
     def finish(self) -> None:
-        """Nothing happens any more: feed the rest."""
+        """Feeds the rest, after the last fault."""
         self._finishing = True
 
     async def run(self) -> None:
@@ -125,7 +125,7 @@ class Stranger:
         self._count = 0
 
     def stop(self) -> None:
-        """No more."""
+        """Stops feeding."""
         self._stop.set()
 
     def hold(self) -> None:
@@ -170,7 +170,7 @@ class Stranger:
 
 
 class Watch:
-    """How many records of each path are visible, as they come."""
+    """The number of visible records of each path, over time."""
 
     def __init__(self, runs: Sequence[Run], topics: Topics) -> None:
         self.visible = {run.name: 0 for run in runs}
@@ -183,11 +183,11 @@ class Watch:
         self._anew = threading.Event()
 
     def stop(self) -> None:
-        """No more."""
+        """Stops counting."""
         self._stop.set()
 
     def count_anew(self) -> None:
-        """Counts from the beginning: the topics are others, or have more partitions."""
+        """Counts from the beginning: the topics are new, or have more partitions."""
         self._anew.set()
 
     def work(self) -> None:

@@ -23,13 +23,13 @@ THERE_SECONDS = 90.0
 
 
 def appended(scene: Scene) -> None:
-    """Others append a line."""
+    """Appends another writer's line."""
     for run in _shared(scene):
         run.append_as_others()
 
 
 def each(touch: Callable[[Path], None]) -> Callable[[Scene], None]:
-    """Others do this to each file."""
+    """Applies this to each file."""
 
     def do(scene: Scene) -> None:
         for run in _shared(scene):

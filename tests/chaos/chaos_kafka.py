@@ -35,13 +35,13 @@ LOOK = "look"
 
 
 def common(bootstrap: str) -> dict[str, Any]:
-    """Settings of each client of the harness: back soon, so that it is not its own absence that is measured."""
+    """Settings of each client of the harness: it reconnects soon, so that its own absence is not measured."""
     quiet = {"error_cb": lambda _: None, "log_level": 0}
     return {"bootstrap.servers": bootstrap, "client.id": LOOK, "reconnect.backoff.max.ms": 300, **quiet}
 
 
 class Topics:
-    """One broker, looked at from outside. Safe in any thread."""
+    """One broker, observed from outside. Safe in any thread."""
 
     def __init__(self, bootstrap: str) -> None:
         # A request for a missing topic must not make brokers create it with their own settings.
@@ -49,16 +49,16 @@ class Topics:
         self._admin = AdminClient(self._base)
 
     def create(self, name: str, partitions: int) -> None:
-        """Makes a topic, with as many replicas as the cluster gives to each; returns once it is there."""
+        """Creates a topic, with the cluster's number of replicas; returns once it exists."""
         topics = self._admin.create_topics([NewTopic(name, num_partitions=partitions)])
         topics[name].result(ANSWER_SECONDS)
 
     def make_anew(self, name: str, partitions: int) -> None:
-        """Deletes a topic and makes another of its name."""
+        """Deletes a topic and creates another of its name."""
         self.create_once_gone(name, partitions, self.delete(name))
 
     def delete(self, name: str) -> str:
-        """Deletes a topic, which may be there for a moment yet; its id."""
+        """Deletes a topic, which may still exist for a moment; returns its id."""
         gone = self._id(name)
         self._admin.delete_topics([name])[name].result(ANSWER_SECONDS)
         return gone
@@ -82,7 +82,7 @@ class Topics:
         return str(result.topic_id)
 
     def add_partitions(self, name: str, to: int) -> None:
-        """Gives a topic more partitions, so that it has so many."""
+        """Gives a topic more partitions, up to this number."""
         self._admin.create_partitions([NewPartitions(name, to)])[name].result(ANSWER_SECONDS)
 
     def set(self, topics: Iterable[str], key: str, value: str) -> None:

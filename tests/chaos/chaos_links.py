@@ -22,7 +22,7 @@ Strike = Callable[[Scene], Awaitable[None]]
 
 
 def cut(link: Link) -> Strike:
-    """Connections reset, closed, then dead without a word for longer than anybody waits."""
+    """Connections are reset, closed, then dead without a packet for longer than any timeout."""
 
     async def do(scene: Scene) -> None:
         proxy, chosen = link(scene)
@@ -40,7 +40,7 @@ def cut(link: Link) -> Strike:
 
 
 def slow(link: Link) -> Strike:
-    """Everything takes 150 ms each way and comes at 400 kB/s."""
+    """Everything takes 150 ms each way and arrives at 400 kB/s."""
 
     async def do(scene: Scene) -> None:
         proxy, chosen = link(scene)
@@ -92,7 +92,7 @@ def late(api_key: int) -> Strike:
         request = await held.seen(CAUGHT_SECONDS)
         scene.mark()
         try:
-            # Another EndTxn or a new producer ends the held one's transaction; a Produce after it is of the next.
+            # Another EndTxn or a new producer ends the held request's transaction; a Produce after it is of the next.
             await _next(scene, request.transactional_id, Fate.WATCH, api_key)
         finally:
             held.release()

@@ -42,7 +42,7 @@ async def short_transactions(scene: Scene) -> None:
 
 
 async def disk_full(scene: Scene, meanwhile: Strike | None = None) -> None:
-    """The disk of the broker's log is full, of which it may end. Then there is room, and it is started again."""
+    """The disk of the broker's log is full, which may end the broker. Then space is freed, and it is restarted."""
     broker, ballast = scene.system.broker, scene.system.data / "ballast"
     await scene.moment()
     scene.mark()
@@ -61,7 +61,7 @@ async def disk_full(scene: Scene, meanwhile: Strike | None = None) -> None:
 
 
 def _fill(ballast: Path) -> None:
-    """Writes until nothing fits any more."""
+    """Writes until the disk is full."""
     with ballast.open("wb", buffering=0) as file, contextlib.suppress(OSError):
         while file.write(CHUNK):
             pass
@@ -99,6 +99,6 @@ async def upgraded(scene: Scene) -> None:
 
 
 async def raise_features(scene: Scene) -> None:
-    """The cluster's features become those of Kafka 4.3."""
+    """Sets the cluster's features to those of Kafka 4.3."""
     for feature, level in FEATURES.items():
         await set_feature(scene.system.open_bootstrap, feature, level)

@@ -43,7 +43,7 @@ async def _kill_now_and_then(scene: Scene) -> None:
 
 
 async def offsets_moved(scene: Scene) -> None:
-    """Where offsets are kept has other leaders, again and again, in commits too."""
+    """The partitions of offsets move to other leaders, again and again, also during commits."""
     trio = scene.system.trio
     groups = await trio.partitions(GROUPS)
     remaining = {(GROUPS, coordinating(run.group, groups)) for run in scene.runs if run.group}

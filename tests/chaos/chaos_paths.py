@@ -50,7 +50,7 @@ class Run(ABC):
 
     @property
     def sent(self) -> dict[int, int]:
-        """How many records each task sends, and others do."""
+        """The number of records that each task sends, and that others send."""
         return {**{s.task: s.count for s in self.streams}, OTHERS: self.others}
 
     @property
@@ -60,7 +60,7 @@ class Run(ABC):
 
     @property
     def output(self) -> tuple[Partition, ...]:
-        """The partitions that it writes to; none for a file."""
+        """The partitions that it writes to; empty for a file."""
         return tuple((self.out_topic, p) for p in range(self.partitions)) if self.out_topic else ()
 
     @property
@@ -84,19 +84,19 @@ class Run(ABC):
         """The connector's configuration."""
 
     def prepare(self, topics: Topics) -> None:
-        """Makes its topics."""
+        """Creates its topics."""
         if self.feed_topic:
             topics.create(self.feed_topic, PARTITIONS)
         if self.out_topic:
             topics.create(self.out_topic, self.partitions)
 
     def seen(self, topics: Topics) -> Mapping[str, Sequence[bytes | None]]:
-        """All that it wrote, as committed readers see it."""
+        """All records that it wrote, as committed readers see them."""
         return {f"{t}-{p}": [v for _, v in topics.read((t, p))] for t, p in self.output}
 
     @abstractmethod
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
-        """Its offsets as Connect's API tells them, against the data."""
+        """Its offsets in Connect's API, compared with the data."""
 
     def _group(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
         told = {
@@ -107,7 +107,7 @@ class Run(ABC):
 
     @property
     def read(self) -> list[Partition]:
-        """The partitions that are fed."""
+        """The fed partitions."""
         return [(self.feed_topic, p) for p in range(self.fed_partitions)] if self.feed_topic else []
 
     def _next(self, topics: Topics, partition: int, says: int | None) -> int:
@@ -130,12 +130,12 @@ class FileRun(Run):
 
     @property
     def files(self) -> list[Path]:
-        """It and those that bore its name or were copied from it, the oldest first."""
+        """The file and its former or copied files, the oldest first."""
         former = (touched.beside(self.file, number) for number in range(MOST_FORMER, 0, -1))
         return [file for file in (*former, self.file) if file.exists()]
 
     def append_as_others(self) -> None:
-        """Appends a line of others."""
+        """Appends a line of another writer."""
         with self.file.open("ab", buffering=0) as file:
             file.write(line(Number(OTHERS, self.others), OTHERS_BYTES) + b"\n")
         self.others += 1
@@ -150,7 +150,7 @@ class FileSource(FileRun):
 
     @property
     def feed_topic(self) -> str:
-        """None: a file is fed."""
+        """Empty: a file is fed."""
         return ""
 
     @property
@@ -197,7 +197,7 @@ class FileSink(FileRun):
         return self._file or self.folder / f"{self.name}.out"
 
     def move(self, file: Path) -> None:
-        """Writes to another place, before it starts."""
+        """Writes to another file; called before it starts."""
         self._file = file
 
     def config(self) -> dict[str, str]:
@@ -300,12 +300,12 @@ class KafkaSink(Run):
 
     @property
     def transactional(self) -> tuple[str, ...]:
-        """Also where it keeps its offsets."""
+        """Includes the topic in which it keeps its offsets."""
         return self.out_topic, self.kept_topic
 
     @property
     def kept_topic(self) -> str:
-        """Its offsets, beside those of the group."""
+        """The topic of its own offsets, beside those of the group."""
         return f"connect-{self.name}-exactly-once"
 
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:

@@ -47,7 +47,7 @@ class Outcome:
         return self.report.clean
 
     def row(self) -> dict[str, Any]:
-        """For the table."""
+        """The row for the table."""
         counts = {name: verdict.count for name, verdict in self.report.verdicts.items()}
         stored = {"path": self.path, "fault": self.fault, "seed": self.seed, "records": self.report.sent}
         stored |= {"clean": self.clean, **counts}
@@ -82,7 +82,7 @@ async def scenario(
 
 
 async def _copied(scene: Scene, fault: Fault, topics: Topics) -> list[Sample]:
-    """Until all has arrived, or has not in time, and no transaction is open any more."""
+    """Waits until all has arrived, or the time is over, and no transaction is open any more."""
     runs, feed, watch, stranger = scene.runs, scene.feed, scene.watch, scene.stranger
     written = {f"{GROUP}-offsets", "__consumer_offsets", *(topic for run in runs for topic in run.transactional)}
     ends = Ends(topics, written)
@@ -98,7 +98,7 @@ async def _copied(scene: Scene, fault: Fault, topics: Topics) -> list[Sample]:
             )
             await fault.strike(scene)
             with contextlib.suppress(AssertionError):
-                await scene.recovered()  # so that much comes after it too
+                await scene.recovered()  # so that many records follow it too
                 if fault.brokers > 1:
                     scene.latencies = await scene.measured()
             feed.finish()
@@ -119,7 +119,7 @@ async def _copied(scene: Scene, fault: Fault, topics: Topics) -> list[Sample]:
 
 
 async def _in_thread(work: Callable[[], None]) -> None:
-    """In a thread of its own: the loop has a few for all scenarios beside one another, which are for short calls."""
+    """Runs in a thread of its own: the loop's few threads are for short calls of all scenarios."""
     thread = ThreadPoolExecutor(1)
     try:
         await asyncio.get_running_loop().run_in_executor(thread, work)
@@ -141,7 +141,7 @@ async def _judged(
         rows = (await system.ask("GET", f"/connectors/{run.name}/offsets")).json()["offsets"]
         try:
             told = await asyncio.to_thread(run.says, topics, rows)
-        except (AssertionError, IndexError):  # nothing is there yet
+        except (AssertionError, IndexError):  # nothing exists yet
             return False
         return all(says == is_ for says, is_ in told.values())
 

@@ -60,16 +60,18 @@ class Scene:
         await asyncio.sleep(self.chance.random() * most_seconds)
 
     def mark(self) -> None:
-        """It happens now."""
+        """Records the present moment as the fault's."""
         self.struck = self.struck or time.monotonic()
 
     async def recovered(self) -> None:
-        """Returns when all is visible that has been fed by now."""
+        """Returns when all records fed by now are visible."""
         await self.arrived(dict(self.feed.fed), RECOVERED_SECONDS, "got over what was done")
 
     async def arrived(self, fed: Mapping[str, int], seconds: float, what: str) -> None:
-        """Returns when so many records of each path are visible, those that the source itself lost aside, and all that
-        others wrote."""
+        """Returns when so many records of each path are visible, and all that others wrote.
+
+        Records that the source itself lost are left out.
+        """
         least = {run.name: fed[run.name] - len(run.gone) + run.others for run in self.runs}
         end = time.monotonic() + seconds
 
@@ -104,7 +106,7 @@ class Scene:
             self.stranger.release()
 
     async def measured(self) -> dict[str, float]:
-        """How long a record takes from being fed to being visible, median seconds by path, while few are fed."""
+        """The median seconds by path from feeding a record until it is visible, while few are fed."""
         begun = time.monotonic()
         await asyncio.sleep(LATENCY_SECONDS)
         until = dict(self.feed.fed)

@@ -86,7 +86,7 @@ class SparkProcess:
 
     @property
     def output(self) -> str:
-        """All that it wrote."""
+        """All its output."""
         file = self.folder / "output.log"
         return file.read_text(errors="replace") if file.exists() else ""
 
@@ -122,12 +122,12 @@ class SparkProcess:
 
 
 def holds_slot(process: psutil.Process) -> bool:
-    """Whether it is a slot's process."""
+    """Whether the process holds a slot."""
     return _title(process).startswith("keelman slot-")
 
 
 def below(process: psutil.Process) -> list[psutil.Process]:
-    """Every process below one."""
+    """Every process below this process."""
     try:
         return process.children(recursive=True)
     except psutil.NoSuchProcess:
@@ -135,10 +135,10 @@ def below(process: psutil.Process) -> list[psutil.Process]:
 
 
 class System:
-    """Everything, in one folder. Used as `async with`."""
+    """The whole system, in one folder. Used as `async with`."""
 
     def __init__(self, folder: Path, shape: Shape = Shape()) -> None:
-        """Three brokers are reached without a proxy, and forget groups' offsets after a minute."""
+        """Three brokers are reached without a proxy, and delete groups' offsets after a minute."""
         self.folder, self.shape = folder, shape
         self._brokers = BrokerCluster(folder / "brokers", PROPERTIES, shape.brokers) if shape.brokers > 1 else None
         self._secure: SecureBroker | None = None
@@ -197,13 +197,13 @@ class System:
 
     @property
     def trio(self) -> BrokerCluster:
-        """The three brokers, where there are three."""
+        """The three brokers. Only for a system that has them."""
         assert self._brokers is not None
         return self._brokers
 
     @property
     def replicas(self) -> int:
-        """How many replicas topics have."""
+        """The number of replicas of topics."""
         return 1 if self._brokers is None else len(self._brokers.brokers)
 
     async def __aenter__(self) -> System:
@@ -263,7 +263,7 @@ class System:
 
     @property
     def data(self) -> Path:
-        """Where a single broker keeps its data."""
+        """The data folder of a single broker."""
         return self.broker.home / "data"
 
     async def __aexit__(self, *error: Any) -> None:
@@ -296,7 +296,7 @@ class System:
             assert await worker.end() == 0, worker.output[-3000:]
 
     async def ask(self, method: str, path: str, body: Any = None, *, seconds: float = 120.0) -> httpx.Response:
-        """One REST request, to whichever worker answers, again while they find each other."""
+        """Sends one REST request to whichever worker answers, repeatedly while the workers find each other."""
 
         async def answer() -> httpx.Response | None:
             for worker in self.workers:

@@ -36,7 +36,7 @@ async def target_made_anew(scene: Scene) -> None:
 
 
 async def source_grown(scene: Scene) -> None:
-    """The topics that are read get partitions while records flow, into which all goes from then on."""
+    """The source topics get partitions while records flow, to which all further records go."""
     await scene.moment()
     for run in scene.runs:
         await asyncio.to_thread(scene.topics.add_partitions, run.feed_topic, run.fed_partitions + ADDED)
@@ -60,7 +60,7 @@ async def _grown(scene: Scene, run: Run) -> bool:
 
 
 async def target_grown(scene: Scene) -> None:
-    """The topics that are written to get partitions while records flow."""
+    """The target topics get partitions while records flow."""
     await scene.moment()
     scene.mark()
     for run in scene.runs:
@@ -71,7 +71,7 @@ async def target_grown(scene: Scene) -> None:
 
 
 async def only_small_batches(scene: Scene) -> None:
-    """The topics that are written to, those of offsets too, take small batches only, from one moment to another."""
+    """The target topics, and those of offsets, accept small batches only, from one moment to another."""
     written = sorted({topic for run in scene.runs for topic in run.transactional} | {f"{GROUP}-offsets"})
     await scene.moment()
     scene.mark()

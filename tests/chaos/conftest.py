@@ -23,5 +23,5 @@ async def on_three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Sy
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First those on three brokers, which end with their file: the other system is not to run beside them."""
+    """Runs the tests on three brokers first, which end with their file: the other system must not run beside them."""
     items.sort(key=lambda item: "on_three" not in getattr(item, "fixturenames", ()))

@@ -146,7 +146,7 @@ def clock(seconds: float) -> str:
 
 
 def say(text: str) -> None:
-    """A line at once, also into a file."""
+    """Prints a line at once, also into a file."""
     print(text, flush=True)
 
 

@@ -16,7 +16,7 @@ Row = dict[str, Any]
 
 @dataclass
 class Results:
-    """`rows` are outcomes, one a path, fault and seed; `broken` are scenarios not run to their end, and why."""
+    """`rows` are outcomes, one a path, fault and seed; `broken` are unfinished scenarios, with the reasons."""
 
     file: Path
     rows: list[Row] = field(default_factory=list)
@@ -29,20 +29,20 @@ class Results:
         return cls(file, tree["rows"], tree["broken"])
 
     def add(self, outcomes: Sequence[Outcome]) -> None:
-        """Takes up the outcomes of one scenario, in place of earlier ones."""
+        """Adds the outcomes of one scenario, in place of earlier ones."""
         for item in outcomes:
             self._forget(item.fault, item.seed, item.path)
         self.rows += [{**outcome.row(), "date": _today()} for outcome in outcomes]
         self._save()
 
     def fail(self, fault: str, seed: int, reason: str) -> None:
-        """Takes up that a scenario was not run to its end."""
+        """Records that a scenario did not run to its end."""
         self._forget(fault, seed)
         self.broken.append({"fault": fault, "seed": seed, "why": reason, "date": _today()})
         self._save()
 
     def has(self, fault: str, seed: int, paths: Sequence[str], records: int) -> bool:
-        """Whether all these were run to the end, were clean and no smaller."""
+        """Whether all these ran to the end, were clean and had at least as many records."""
         done = {
             row["path"]
             for row in self.rows
@@ -51,7 +51,7 @@ class Results:
         return done >= set(paths)
 
     def _forget(self, fault: str, seed: int, path: str = "") -> None:
-        """Without a path: of all."""
+        """Removes the results of a scenario; without a path, those of all paths."""
         self.broken = [b for b in self.broken if (b["fault"], b["seed"]) != (fault, seed)]
         mine = [r for r in self.rows if (r["fault"], r["seed"]) == (fault, seed) and path in ("", r["path"])]
         self.rows = [r for r in self.rows if r not in mine]

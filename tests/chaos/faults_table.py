@@ -132,7 +132,7 @@ def _unclean(former: str) -> list[str]:
 
 
 def _line(path: str, fault: str, group: Sequence[dict[str, Any]]) -> str:
-    """Empty where there are no rows."""
+    """A line of the table; empty if there are no rows."""
     if not group:
         return ""
     counts = [str(sum(row[name] for row in group)) for name in COUNTS]

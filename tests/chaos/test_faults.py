@@ -1,4 +1,4 @@
-"""The most telling faults, the paths spread over them; the whole matrix is `make faults`."""
+"""The most significant faults, the paths spread over them; the whole matrix is `make faults`."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ async def test_nothing_is_lost_or_doubled_by_what_befalls_one_path_alone(system:
 
 
 async def check(system: System, faults: Mapping[Fault, tuple[str, ...]]) -> None:
-    """All of them beside each other, each on its own paths."""
+    """Runs all of them side by side, each on its own paths."""
     try:
         async with Siblings() as tasks:
             under_way = [
@@ -89,7 +89,7 @@ async def test_without_exactly_once_the_same_fault_doubles_records(system: Syste
         return judge(run.sent, seen)["lost"] == 0
 
     async with workers(worker):
-        # Some records are in, others are on their way, and their offsets are not written.
+        # Some records are in, others are in transit, and their offsets are not written.
         held = system.kafka.catch(PRODUCE, client_id=f"connector-producer-{group}", nth=2)
         await worker.ask("POST", "/connectors", {"name": group, "config": {**run.config(), **SMALL_BATCHES}})
         await held.seen()

@@ -25,7 +25,7 @@ SECONDS = 4.0
 
 
 async def killed_in_a_transaction(system: System, run: Run) -> None:
-    """The slots are killed while the end of the path's transaction is on its way, which then never arrives."""
+    """The slots are killed while the end of the path's transaction is in transit, which then never arrives."""
     caught = system.kafka.catch(END_TXN, Fate.DROP, transactional_id=run.transactional_id)
     await caught.seen(90)
     for pid in slots(system):

@@ -18,7 +18,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def keelman(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Keelman]:
-    """A system that runs for all tests of this folder that only look at it or copy through it."""
+    """A system for all tests of this folder that only read from it or copy through it."""
     new_keelman = Keelman(tmp_path_factory.mktemp("home"))
     try:
         await new_keelman.ok("up", "--detach", "--free-ports")

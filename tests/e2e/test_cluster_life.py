@@ -24,13 +24,13 @@ async def feed(growing: Growing, over: asyncio.Event) -> None:
 
 
 async def pids(keelman: Keelman) -> dict[str, int]:
-    """Process by worker, of those that run."""
+    """The processes of the running workers, by worker."""
     actual_keelman = await keelman.items("workers")
     return {w["name"]: w["process"]["pid"] for w in actual_keelman if w["process"]["state"] == "WORKLOAD_STATE_RUNNING"}
 
 
 async def copying(keelman: Keelman, path: Path, output: Path) -> Growing:
-    """A source and a sink that copy numbered lines from one file to another."""
+    """Creates a source and a sink that copy numbered lines from one file to another."""
     growing = Growing(path, output)
     servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
     await create_topic({"bootstrap.servers": servers}, "life", partitions=1)

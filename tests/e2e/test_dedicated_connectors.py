@@ -1,5 +1,7 @@
-"""Dedicated connectors on a whole system: brought up, changed, paused, restarted, deleted, and over kills of the state
-service."""
+"""Dedicated connectors on a whole system: created, changed, paused, restarted, deleted.
+
+Also over kills of the state service.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,7 @@ BROKEN: dict[str, Case] = {
 
 
 async def copied(output: Path, lines: list[str]) -> None:
-    """Waits until a sink has written just these lines."""
+    """Waits until a sink has written exactly these lines."""
     expected = "".join(f"{line}\n" for line in lines)
     await eventually(
         lambda: output.exists() and output.read_text() == expected, seconds=60, what=f"{output} is complete"
@@ -54,8 +56,10 @@ def file_sink(output: Path, topic: str) -> dict[str, str]:
 
 
 async def test_a_source_and_a_sink_go_on_where_they_were(system: System, tmp_path: Path) -> None:
-    """Each is deleted and created again under its connector's name: the source by its own offset topic, the sink by its
-    group."""
+    """Each is deleted and created again under its connector's name.
+
+    The source continues by its own offset topic, the sink by its group.
+    """
     path, output = tmp_path / "in.txt", tmp_path / "out.txt"
     path.write_text("one\ntwo\n")
     own = {"offset.storage.topic": "dedicated-positions", "offset.flush.interval.ms": "500"}
@@ -143,7 +147,7 @@ async def says_why(system: System, name: str, path: Path) -> None:
     expected_file_source = file_source(path, name) | config
     answer = await dedicated.create(name, expected_file_source, brokers or system.servers, properties=properties)
     operation = await dedicated.ended(answer, seconds=120)
-    # A task runs until it writes, so that its create may have succeeded.
+    # A task runs before it writes, so that its create may have succeeded.
     assert code.endswith("TaskFailed") or operation.state == FAILED, operation
 
     async def failed() -> bool:

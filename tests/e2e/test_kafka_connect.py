@@ -64,7 +64,7 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
         keys = [f"connector.class={FILE}{side}Connector", "tasks.max=1", f"{topic}=java-lines"]
         keys += [f"file={path if side == 'Source' else output}"]
         keys += [f"key.converter={STRING}", f"value.converter={STRING}"]
-        if side == "Source":  # managed brokers make no topics by themselves
+        if side == "Source":  # managed brokers create no topics by themselves
             keys += ["topic.creation.default.replication.factor=-1", "topic.creation.default.partitions=1"]
         settings = [w for key in keys for w in ("--set", key)]
         await own.ok("create", "connector", f"java/{side.lower()}", *settings, "--wait")

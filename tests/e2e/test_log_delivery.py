@@ -60,7 +60,7 @@ def events(lines: list[bytes]) -> list[tuple[bytes, bytes]]:
 
 
 def holders(own: Keelman) -> set[Path]:
-    """The files of a system that have the secret key."""
+    """The files of a system that contain the secret key."""
     return {f for f in own.home.rglob("*") if f.is_file() and SECRET in f.read_text(errors="replace")}
 
 

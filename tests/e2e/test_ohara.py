@@ -1,5 +1,8 @@
-"""An Ohara client's whole day on a real system: nodes before their agents, a Java plugin, brokers, workers that grow
-and shrink while connectors copy, and a gateway that is killed in between, which loses nothing as it has nothing."""
+"""An Ohara client's whole day on a real system.
+
+Nodes before their agents, a Java plugin, brokers, workers that grow and shrink while connectors copy, and a gateway
+that is killed in between, which loses nothing since it stores nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ async def java_plugin(folder: Path) -> bytes:
 
 
 async def has_nodes(system: OharaSystem) -> None:
-    """Nodes that are created, and are there once their agents come."""
+    """Creates nodes, which are available once their agents come."""
     for node, address in ADDRESSES.items():
         fields = await system.js.create("nodes", hostname=node, user="me", password="secret")
         assert fields["state"] == "UNAVAILABLE"
@@ -74,7 +77,7 @@ async def has_workers(system: OharaSystem, *nodes: str) -> None:
 
 
 async def runs(system: OharaSystem, name: str, *topics: str, **settings: Any) -> None:
-    """A connector that is created, found right and started."""
+    """Creates a connector, validates it and starts it."""
     expected = {"name": name, "workerClusterKey": "wk", "topicKeys": list(topics), "tasks.max": 1, **settings}
     judged = await system.js.ok("PUT", "/validate/connectors", expected)
     assert judged["errorCount"] == 0, [s for s in judged["settings"] if s["value"]["errors"]]

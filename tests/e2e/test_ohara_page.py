@@ -21,7 +21,7 @@ NOTES = "/tmp/keelman-ohara.txt"
 
 
 def program(http: str, notes: Path) -> str:
-    """All that is printed, in one shell that ends with the first command that fails."""
+    """The commands of the page, in one shell that ends with the first command that fails."""
     whole = "".join(f"echo '== {number}'\n{block}" for number, block in enumerate(BLOCKS))
     assert UP in whole
     whole = whole.replace(UP, "").replace("http://127.0.0.1:7480", http).replace(NOTES, str(notes))

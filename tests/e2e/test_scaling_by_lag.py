@@ -39,7 +39,7 @@ BY_LAG = Autoscale(
 
 
 class Records:
-    """Numbered records that come while it is loaded, one partition after the other."""
+    """Numbered records that are written while it is loaded, one partition after the other."""
 
     def __init__(self, bootstrap: str) -> None:
         self.count = 0

@@ -65,7 +65,7 @@ class Authority:
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
     def issue(self, name: str, *hosts: str, ended: bool = False) -> Issued:
-        """A certificate for these names, addresses and URIs, or none; good for 30 days, or over for an hour."""
+        """A certificate for these names, addresses and URIs, or none; good for 30 days, or expired for an hour."""
         key = ec.generate_private_key(ec.SECP256R1())
         return Issued(self._signed(name, key, hosts=hosts, ended=ended), key, self.certificate)
 

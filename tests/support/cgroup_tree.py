@@ -30,7 +30,7 @@ class CgroupTree:
         self._controllers = set(controllers)
 
     def put(self, group: str, *pids: int) -> None:
-        """Makes a group with its parents where it is missing, and has these processes in it."""
+        """Creates a group with its parents if missing, and puts these processes into it."""
         for path in [group, *_above(group)][::-1]:
             if path.startswith(self.mount) and path not in self.processes:
                 self.processes[path], self.enabled[path] = [], set()
@@ -63,7 +63,7 @@ class CgroupTree:
         return self.values.get(path, "max\n" if name.endswith("max") else "")
 
     def write(self, path: str, text: str) -> None:
-        """Writes to a file that is there."""
+        """Writes to an existing file."""
         group, name = self._file(path)
         match name:
             case "cgroup.procs":
@@ -80,7 +80,7 @@ class CgroupTree:
                 self.values[path] = text
 
     def make(self, path: str) -> None:
-        """Makes a group."""
+        """Creates a group."""
         if path in self.processes:
             raise _error(errno.EEXIST, path)
         if posixpath.dirname(path) not in self.processes:
@@ -97,7 +97,7 @@ class CgroupTree:
         self.values = {file: value for file, value in self.values.items() if posixpath.dirname(file) != path}
 
     def exists(self, path: str) -> bool:
-        """Whether there is such a file or group."""
+        """Whether this file or group exists."""
         try:
             self._file(path)
         except FileNotFoundError:

@@ -30,7 +30,7 @@ def _library() -> Path:
 
 
 class Clock:
-    """The wall clock of all processes that have `env`, and of those below them: this machine's, until it is set."""
+    """The wall clock of all processes that have `env`, and of their descendants: this machine's, until it is set."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
@@ -39,7 +39,7 @@ class Clock:
 
     @property
     def env(self) -> dict[str, str]:
-        """For the processes."""
+        """The environment variables for the processes."""
         return {"LD_PRELOAD": str(_library()), "WALL_CLOCK": str(self._file)}
 
     def set(self, seconds: int) -> None:

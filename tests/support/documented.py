@@ -24,7 +24,7 @@ def documented_keys(page: str) -> set[str]:
 
 
 def lacking(page: str, tried: set[str]) -> set[str]:
-    """The keys of a page for which there is none among those that are tried."""
+    """The keys of a page that are not among these keys."""
     return {
         key
         for key in documented_keys(page)

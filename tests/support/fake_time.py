@@ -21,7 +21,7 @@ _PROCESS: contextvars.ContextVar[FakeProcess | None] = contextvars.ContextVar("f
 
 
 class FakeProcess:
-    """Some tasks of a loop, and all that these start, as if they were a process of their own."""
+    """Some tasks of a loop, and all tasks that these start, as if they were a process of their own."""
 
     def __init__(self, loop: FakeTimeLoop, name: str) -> None:
         self.name = name
@@ -52,7 +52,7 @@ class FakeProcess:
         self._loop.again(held)
 
     def die(self) -> None:
-        """Nothing of it ever runs again."""
+        """Ends the process: nothing of it ever runs again."""
         self.is_dead = True
         self._held.clear()
 
@@ -130,7 +130,7 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> asyncio.Handle:
-        """As any loop."""
+        """As in any loop."""
         handle = asyncio.Handle(callback, args, self, context)
         self._ready.append(handle)
         return handle
@@ -138,13 +138,13 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
     def call_soon_threadsafe(  # type: ignore[override]
         self, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> asyncio.Handle:
-        """As any loop; there are no threads."""
+        """As in any loop; there are no threads."""
         return self.call_soon(callback, *args, context=context)
 
     def call_later(  # type: ignore[override]
         self, delay: float, callback: Callable[..., Any], *args: Any, context: Any = None
     ) -> asyncio.TimerHandle:
-        """As any loop."""
+        """As in any loop."""
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
@@ -159,11 +159,11 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
         """Nothing to do: a cancelled timer is skipped when it is due."""
 
     def create_future(self) -> asyncio.Future[Any]:
-        """As any loop."""
+        """As in any loop."""
         return asyncio.Future(loop=self)
 
     def create_task(self, coro: Any, *, name: str | None = None, context: Any = None) -> asyncio.Task[Any]:
-        """As any loop."""
+        """As in any loop."""
         return asyncio.Task(coro, loop=self, name=name, context=context)
 
     def run_in_executor(  # type: ignore[override]

@@ -42,12 +42,12 @@ class Stream:
             yield line(Number(self.task, sequence), lengths.randint(self.shortest, self.longest))
 
     def text(self) -> bytes:
-        """All of them as the lines of a file."""
+        """All records as the lines of a file."""
         return b"".join(item + b"\n" for item in self)
 
 
 def line(number: Number, length: int) -> bytes:
-    """One record, `length` bytes or as long as its head is."""
+    """One record, `length` bytes or as long as its head."""
     head = b"%d %d %d " % (number.task, number.sequence, length)
     padding = max(1, length - len(head) - 9)
     at = (number.sequence * 127 + number.task) % (len(_LETTERS) - padding)

@@ -24,7 +24,7 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The number of records that offend in one way, and the first few of them."""
+    """The number of records with one fault, and the first few of them."""
 
     count: int = 0
     first: tuple[str, ...] = ()
@@ -40,11 +40,11 @@ class Report:
 
     @property
     def clean(self) -> bool:
-        """True when nothing offends."""
+        """True if there are no faults."""
         return not any(v.count for v in self.verdicts.values())
 
     def __getitem__(self, verdict: str) -> int:
-        """How many offend in that way."""
+        """The number of records with this fault."""
         return self.verdicts[verdict].count
 
     def __str__(self) -> str:

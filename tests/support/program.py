@@ -24,22 +24,22 @@ class Program:
 
     @property
     def pid(self) -> int:
-        """Its process id."""
+        """The process id."""
         assert self.child is not None, "not started"
         return self.child.pid
 
     @property
     def running(self) -> bool:
-        """Whether its process is there."""
+        """Whether its process runs."""
         return self.child is not None and self.child.returncode is None
 
     @property
     def output(self) -> str:
-        """All that it wrote, over all its starts."""
+        """All its output, over all its starts."""
         return self.log.read_text(encoding="utf-8", errors="replace") if self.log.exists() else ""
 
     async def run(self, command: Sequence[str], **options: Any) -> None:
-        """Starts it and does not wait for it; it ends with this process."""
+        """Starts it without waiting; it ends with this process."""
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as output:
             self.child = await asyncio.create_subprocess_exec(

@@ -29,8 +29,7 @@ ABORTIVE = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """The behaviour of a link: seconds that everything takes each way, bytes per second each way (0: no limit),
-    frozen."""
+    """The behaviour of a link: seconds of delay each way, bytes per second each way (0: no limit), frozen."""
 
     delay_seconds: float = 0.0
     bytes_per_second: float = 0.0
@@ -54,17 +53,17 @@ class Tunnel:
         """Who the client says it is, where the protocol says it; the plain proxy does not know."""
 
     async def requests(self) -> AsyncIterator[bytes]:
-        """From the client to the server."""
+        """Bytes from the client to the server."""
         while chunk := await self.client_in.read(CHUNK_BYTES):
             yield chunk
 
     async def answers(self) -> AsyncIterator[bytes]:
-        """From the server to the client."""
+        """Bytes from the server to the client."""
         while chunk := await self.server_in.read(CHUNK_BYTES):
             yield chunk
 
     async def run(self) -> None:
-        """Carries both ways until one way has ended."""
+        """Forwards both ways until one way has ended."""
         await first_of(self._carry(self.requests(), self.server_out), self._carry(self.answers(), self.client_out))
 
     def cut(self) -> None:
@@ -73,7 +72,7 @@ class Tunnel:
         self.server_out.close()
 
     def reset(self) -> None:
-        """Both ends see a connection reset."""
+        """Resets both ends."""
         for writer in (self.client_out, self.server_out):
             new_socket: socket.socket | None = writer.get_extra_info("socket")
             if new_socket is not None and new_socket.fileno() >= 0:
@@ -119,7 +118,7 @@ def everyone(_tunnel: Tunnel) -> bool:
 
 
 class Proxy:
-    """Listens on a port of its own and passes connections on. Used in one event loop, as `async with`."""
+    """Listens on a port of its own and forwards connections. Used in one event loop, as `async with`."""
 
     def __init__(self, host: str, port: int, *, tunnel: Callable[..., Tunnel] = Tunnel) -> None:
         """`host` and `port` are the server's; it need not run yet, and may come and go."""
@@ -154,7 +153,7 @@ class Proxy:
 
     @property
     def weather(self) -> Weather:
-        """How the link behaves now."""
+        """The link's present behaviour."""
         return self._weather
 
     @weather.setter
@@ -164,7 +163,7 @@ class Proxy:
         changed.set()
 
     def weather_of(self, tunnel: Tunnel) -> Weather:
-        """How one connection behaves now."""
+        """One connection's present behaviour."""
         return self._weather if self.affects(tunnel) else CLEAR
 
     async def thawed(self, tunnel: Tunnel) -> Weather:
@@ -174,11 +173,11 @@ class Proxy:
         return weather
 
     def cut(self, chosen: Callable[[Tunnel], bool] = everyone) -> int:
-        """Closes the chosen connections; how many."""
+        """Closes the chosen connections; returns their number."""
         return self._end([t for t in self._tunnels if chosen(t)], Tunnel.cut)
 
     def reset(self, chosen: Callable[[Tunnel], bool] = everyone) -> int:
-        """Resets the chosen connections; how many."""
+        """Resets the chosen connections; returns their number."""
         return self._end([t for t in self._tunnels if chosen(t)], Tunnel.reset)
 
     def _end(self, tunnels: list[Tunnel], how: Callable[[Tunnel], None]) -> int:

@@ -17,5 +17,5 @@ OF_A_GROUP = {
 
 
 def alone(offsets: Path) -> dict[str, str]:
-    """Of a standalone worker, which keeps its offsets in that file."""
+    """The properties of a standalone worker, which stores its offsets in that file."""
     return {**_ANY_WORKER, "offset.storage.file.filename": str(offsets)}

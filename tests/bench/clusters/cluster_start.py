@@ -44,7 +44,7 @@ async def measured(folder: Path, bootstrap: str, rounds: int, say: Callable[[str
 
 
 async def _started(clients: Clients, name: str) -> float:
-    """Seconds from the order to start until every worker lists its connectors; the cluster is deleted then."""
+    """Seconds from the order to start until every worker lists its connectors; deletes the cluster afterwards."""
     await clients.create_workers(name, brokers="kafka", count=len(NODES))
     begun = time.monotonic()
     await clients.start_workers(name)

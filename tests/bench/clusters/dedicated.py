@@ -19,8 +19,7 @@ GOALS = {"create": "<= 3", "update-config": "<= 5", "update-workers": "<= 5", "d
 
 
 async def measured(folder: Path, rounds: int, say: Callable[[str], None]) -> list[Figure]:
-    """Each round has a connector of its own; the first create, which starts the node's Spark service, counts for
-    nothing."""
+    """Each round has a connector of its own. The first create starts the node's Spark service and does not count."""
     return await in_rounds("dedicated", _round, GOALS, folder, rounds=rounds, say=say)
 
 

@@ -56,7 +56,7 @@ async def measured(folder: Path, count: int, say: Callable[[str], None]) -> list
 
 
 async def stored(folder: Path, say: Callable[[str], None]) -> list[Figure]:
-    """The pages of a list of many that are stored and run nowhere."""
+    """The pages of a list of many that are only stored."""
     folder.mkdir(parents=True)
     async with managed_connect_world(folder) as world:
         turns = asyncio.Semaphore(CREATES_AT_ONCE)
@@ -88,8 +88,10 @@ def _page(world: World) -> float:
 
 
 async def _all_run(world: World, folder: Path, count: int, say: Callable[[str], None]) -> float:
-    """Seconds until all are RUNNING, from the first create on. Raises Unavailable for a host that is full, and when one
-    has failed or it takes too long."""
+    """Seconds until all are RUNNING, from the first create on.
+
+    Raises Unavailable for a host that is full, and when one has failed or it takes too long.
+    """
     begun, turns = time.monotonic(), asyncio.Semaphore(CREATES_AT_ONCE)
 
     async def create(number: int) -> None:

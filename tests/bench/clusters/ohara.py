@@ -137,8 +137,10 @@ async def clients(folder: Path, say: Say) -> list[Figure]:
 
 
 async def start(folder: Path, rounds: int, say: Say) -> list[Figure]:
-    """From POST to RUNNING with both nodes alive, on real nodes and brokers; the first one, with which the nodes' Spark
-    services start, has a row of its own."""
+    """The time from POST to RUNNING with both nodes alive, on real nodes and brokers.
+
+    The first one, with which the nodes' Spark services start, has a row of its own.
+    """
     took: list[float] = []
     async with ohara_system(Keelman(folder)) as system:
         for turn in range(rounds + 1):

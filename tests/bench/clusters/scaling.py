@@ -1,4 +1,4 @@
-"""A worker cluster that scales by default settings: from the load until scaling out begins, and until it is done."""
+"""A worker cluster that scales by default settings: the time from the load until scaling out begins, and ends."""
 
 from __future__ import annotations
 

@@ -35,8 +35,11 @@ LIST_GOAL = "<= 200"
 
 @contextlib.asynccontextmanager
 async def reporting(bootstrap: str, workers: Mapping[str, Sequence[str]]) -> AsyncIterator[None]:
-    """Each cluster's leader has reported its connectors, and each worker reports, as long as the block runs. `workers`
-    are the addresses of each cluster's."""
+    """Reports as all workers for as long as the block lasts.
+
+    Each cluster's leader has reported its connectors, and each worker reports. `workers` are the addresses of each
+    cluster's workers.
+    """
     async with ReportPublisher(bootstrap, "bench") as publisher:
         for cluster, addresses in workers.items():
             for connector in _connectors(cluster, addresses[0]):

@@ -56,7 +56,7 @@ WRITE_GOAL, LIST_GOAL, WATCH_GOAL, PLAN_GOAL, FIRST_PLAN_GOAL = "<= 50", "<= 200
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much there is: nodes, twice as many worker clusters, and five connectors in each of these."""
+    """The size of the system: nodes, twice as many worker clusters, and five connectors in each of these."""
 
     nodes: int
 
@@ -125,7 +125,7 @@ async def _fill(store: Store, size: Size, bootstrap: str) -> None:
 
 
 def _workers(store: Store) -> dict[str, list[str]]:
-    """Addresses by cluster."""
+    """The workers' addresses by cluster."""
     workers: dict[str, list[str]] = {}
     for single_workload in store.snapshot.workloads.values():
         if single_workload.kind is WorkloadKind.WORKER:
@@ -134,7 +134,7 @@ def _workers(store: Store) -> dict[str, list[str]]:
 
 
 async def _have_published(store: Store) -> None:
-    """The events so far count as published: a service that starts now has none to catch up with."""
+    """Marks the events so far as published: a service that starts now has none to catch up with."""
     async with store.database.write() as turn:
         await (await turn.session.connection()).execute(sa.update(RelayRow).values(published=store.revision))
 
@@ -155,7 +155,7 @@ def _runs(tx: Any, name: str) -> None:
 
 
 async def _plan_after_a_change(store: Store, planner: Executor, number: int, size: Size) -> tuple[float, float]:
-    """Milliseconds of the plan for one worker more, with its write, and of the processor for it."""
+    """Milliseconds of the plan for one additional worker, with its write, and of the processor for it."""
     name = _cluster(number % size.clusters)
     async with store.write() as tx:
         worker_clusters.update(tx, name, "", lambda spec: dataclasses.replace(spec, count=spec.count + 1))
@@ -177,7 +177,7 @@ async def _took(work: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
 
 
 class _Service:
-    """A state service on the database that was filled. Nodes count as alive though no agent is there."""
+    """A state service on the filled database. Nodes count as alive though they have no agents."""
 
     def __init__(self, folder: Path, url: str, keys: Path) -> None:
         self.folder, self.url, self.keys, self.port = folder, url, keys, free_ports(1)[0]
@@ -305,7 +305,7 @@ def _have_all(agents: Sequence[_Agent], tasks: Sequence[asyncio.Future[None]]) -
 
 
 async def _changes(service: _Service, value: Any, agents: Sequence[_Agent]) -> list[tuple[str, str, float]]:
-    """Processor milliseconds and bytes of a restart of one worker, by many."""
+    """Processor milliseconds and bytes of a worker's restart, from many restarts."""
     from keelman.api.connect.v1 import worker_service_pb2, worker_service_pb2_grpc  # noqa: PLC0415
 
     stub = worker_service_pb2_grpc.WorkerServiceStub(value)

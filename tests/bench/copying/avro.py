@@ -42,7 +42,7 @@ def our_config(registry: RegistryProcess) -> dict[str, str]:
 
 
 def their_config(registry: RegistryProcess) -> dict[str, str]:
-    """The same of the peer's."""
+    """The properties of the peer's connector beside those of its file."""
     apicurio = {
         "url": f"http://127.0.0.1:{registry.port}/apis/registry/v2",
         "auto-register": "true",
@@ -65,8 +65,10 @@ async def plugins(folder: Path) -> Path:
 
 
 async def probed(system: System, load: throughput.Load, config: Mapping[str, str]) -> None:
-    """Copies a few lines. Raises AssertionError when they do not come, or not in Confluent's bytes, SystemExit
-    with its trace when it fails."""
+    """Copies a few lines.
+
+    Raises AssertionError when they do not come, or not in Confluent's bytes, SystemExit with the trace when it fails.
+    """
     count, name = 1000, f"avro-probe-{system.name}"
     file = load.folder / f"{name}.txt"
     write_lines(file, count)
@@ -79,7 +81,7 @@ async def probed(system: System, load: throughput.Load, config: Mapping[str, str
         payload = load.topics.first(name)
         avro = varint(LINE_BYTES - 1) + line(0)
         assert payload[:1] == bytes(1), payload
-        assert payload[5:] == avro, payload  # between them the id, anyone's
+        assert payload[5:] == avro, payload  # between them is the id, which may be any
     finally:
         await delete(system, name)
         load.topics.delete(name)

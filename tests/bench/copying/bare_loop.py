@@ -51,7 +51,7 @@ class Connection:
         return request
 
     def receive(self, request: Any) -> Any:
-        """Waits for the answer to the request that was sent last. Raises OSError."""
+        """Waits for the answer to the last request. Raises OSError."""
         (size,) = struct.unpack(">i", self._exactly(4))
         data = BytesIO(self._exactly(size))
         request.parse_response_header(data)
@@ -125,7 +125,7 @@ def _copy(connections: list[Connection], source: str, target: str, offsets: str,
 
 
 def _passed(ask: Callable[[], Any]) -> Any:
-    """The first answer without an error. Raises AssertionError for an error that does not pass by itself."""
+    """The first answer without an error. Raises AssertionError for an error that is not transient."""
     while True:
         answer = ask()
         codes = {part.error_code for part in answer.parts} if hasattr(answer, "parts") else {answer.error_code}

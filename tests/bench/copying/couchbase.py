@@ -48,7 +48,7 @@ _NUMBERS = itertools.count(1)
 
 
 async def measured(bench: Bench) -> list[Figure]:
-    """All of it, on a worker of its own."""
+    """All figures, on a worker of its own."""
     folder = bench.folder / f"couchbase-{time.monotonic_ns()}"
     async with keelman(folder, bench.bootstrap, exactly_once_source_support="enabled") as ours:
         async with served(DOCUMENTS) as seeds:
@@ -90,7 +90,7 @@ def official(seeds: str, topic: str) -> dict[str, str]:
 
 
 async def _copied(bench: Bench, system: System, seeds: str, expected: int = WANTED, **more: str) -> float:
-    """Documents a second, made visible to readers of committed records."""
+    """Documents a second that become visible to readers of committed records."""
     name = topic = f"documents-{next(_NUMBERS)}"
     bench.topics.create(topic)
     await create(system, name, {**official(seeds, topic), **more})

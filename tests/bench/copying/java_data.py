@@ -18,7 +18,7 @@ WARM_UP_SECONDS = 1.0
 
 
 def fill_upserts(bootstrap: str, topic: str, count: int) -> None:
-    """Rows with their schema, as JsonConverter reads them. Raises AssertionError unless all were taken."""
+    """Writes rows with their schema, as JsonConverter reads them. Raises AssertionError unless all were accepted."""
     number, words = {"type": "int32", "optional": False}, {"type": "string", "optional": False}
     key = {"type": "struct", "name": "row.Key", "optional": False, "fields": [{**number, "field": "id"}]}
     fields = [{**number, "field": "id"}, {**number, "field": "version"}, {**words, "field": "words"}]
@@ -34,7 +34,7 @@ def fill_upserts(bootstrap: str, topic: str, count: int) -> None:
 
 
 def latencies(bootstrap: str, topic: str, rows: NumberedRows, seconds: float, per_second: int) -> list[float]:
-    """Milliseconds of each change from its making to its sight by a reader of committed records, in that order.
+    """Milliseconds from making each change until a reader of committed records sees it, in that order.
 
     Those of the first second do not count. Raises AssertionError when some do not come.
     """

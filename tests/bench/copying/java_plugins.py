@@ -50,7 +50,7 @@ class Sides:
     runs: int = 0
 
     def name(self, what: str) -> str:
-        """For a connector that no other run has."""
+        """A name for a connector that no other run has."""
         self.runs += 1
         return f"{what}-{self.runs}"
 
@@ -99,7 +99,7 @@ def rates(row: str, goal: str, measure: Measure) -> Callable[[Bench], Awaitable[
 
 
 async def rate(level: Callable[[], int], expected: int) -> float:
-    """Records a second, from the first that is seen to the last; from the call where all came between two looks."""
+    """Records a second, from the first observed to the last; from the call if all came between two looks."""
     begun, deadline = time.monotonic(), time.monotonic() + PATIENCE
     first: tuple[float, int] | None = None
     while True:

@@ -1,4 +1,4 @@
-"""How soon a parked task copies again, and how soon a new one does."""
+"""The time until a parked task copies again, and until a new one does."""
 
 from __future__ import annotations
 
@@ -79,8 +79,10 @@ async def start(
     samples: int,
     more: Mapping[str, str] | None = None,
 ) -> tuple[list[float], list[float]]:
-    """Milliseconds from the order (the copy run's creation) and from the REST request to the first visible record;
-    `more` goes over the connector's configuration."""
+    """Milliseconds to the first visible record, from the order (the copy run's creation) and from the REST request.
+
+    `more` overrides the connector's configuration.
+    """
     topics.create("start", 1)
     reader = Reader(bootstrap, "start")
     ordered: list[float] = []

@@ -24,8 +24,10 @@ MEASURED_SECONDS = 66.0
 async def copied(
     system: System, topics: Topics, bootstrap: str, folder: Path, *, tasks: int, quota: int
 ) -> tuple[list[float], float]:
-    """Seconds until each task's first commit, of connectors that begin together and share a quota of so many bytes a
-    second; and the part of it that they use once they are warm."""
+    """Seconds until each task's first commit, and the part of a quota that they use once they are warm.
+
+    The connectors start together and share a quota of so many bytes a second.
+    """
     number = next(NUMBERS)
     client_id, names = f"slow-{number}", [f"slow-{number}-{task}" for task in range(tasks)]
     await limit_producer(bootstrap, client_id, quota)

@@ -1,4 +1,4 @@
-"""Five million records as fast as can be: Kafka to Kafka, file to Kafka, Kafka to file."""
+"""Five million records at full speed: Kafka to Kafka, file to Kafka, Kafka to file."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def mirror_config(load: Load, alias: str, more: Mapping[str, str]) -> dict[str, 
 
 
 async def mirror(system: System, load: Load, more: Mapping[str, str]) -> float:
-    """Records a second, made visible to readers of committed records."""
+    """Records a second that become visible to readers of committed records."""
     number = next(NUMBERS)
     alias, name = f"m{number}", f"mirror-{number}"
     copy = f"{alias}.{load.topic}"
@@ -92,7 +92,7 @@ async def mirror(system: System, load: Load, more: Mapping[str, str]) -> float:
 
 
 async def file_source(system: System, load: Load, more: Mapping[str, str]) -> float:
-    """Records a second from a file, made visible to readers of committed records."""
+    """Records a second from a file that become visible to readers of committed records."""
     number = next(NUMBERS)
     name = topic = f"lines-{number}"
     load.topics.create(topic)

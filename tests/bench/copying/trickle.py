@@ -27,11 +27,11 @@ BARE = "bare loop"
 
 
 class Reader:
-    """Reads one partition of committed records in a thread of its own and notes when each came."""
+    """Reads one partition of committed records in a thread of its own and notes the time of each."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.came: dict[int, float] = {}
-        self.all: list[int] = []  # in the order in which they came, also those that came before
+        self.all: list[int] = []  # in the order of their arrival, with earlier ones
         self._stop = threading.Event()
         self._consumer = Consumer(
             {
@@ -54,18 +54,18 @@ class Reader:
             message = self._consumer.poll(0.1)
             if message is not None and message.error() is None:
                 number = int(message.value().split(b" ", 1)[0])
-                self.came.setdefault(number, time.perf_counter())  # the peer may write one twice
+                self.came.setdefault(number, time.perf_counter())  # the peer may write a record twice
                 self.all.append(number)
 
     def close(self) -> None:
-        """Ends."""
+        """Ends the thread."""
         self._stop.set()
         self._thread.join()
         self._consumer.close()
 
 
 async def trickle(system: System, load: Load, more: Mapping[str, str], *, records: int = 400) -> list[float]:
-    """Milliseconds of each record from its acknowledgement in the source to its sight in the copy."""
+    """Milliseconds of each record from its acknowledgement in the source until it is visible in the copy."""
     number = next(NUMBERS)
     topic, alias, name = f"drops-{number}", f"t{number}", f"trickle-{number}"
     copy = f"{alias}.{topic}"
@@ -79,7 +79,7 @@ async def trickle(system: System, load: Load, more: Mapping[str, str], *, record
 
 
 async def bare_trickle(load: Load, *, records: int = 400) -> list[float]:
-    """The same of a loop that does nothing but its requests."""
+    """The same for a loop that only makes the requests."""
     number = next(NUMBERS)
     topic, copy, offsets = f"drops-{number}", f"bare.drops-{number}", f"bare.offsets-{number}"
     with made(load, topic, copy, offsets), bare_loop.copying(load.bootstrap, topic, copy, offsets):
@@ -107,7 +107,7 @@ class Rounds(Protocol):
         """One line of progress."""
 
     def turn(self, turn: int) -> str:
-        """Which round it is."""
+        """The number of the round."""
 
 
 async def measured(
@@ -128,7 +128,7 @@ async def measured(
 
 
 async def drops(name: str, load: Load, topic: str, copy: str, records: int) -> list[float]:
-    """Feeds the topic; milliseconds of each record until it is seen in the copy, those of the warm-up left out."""
+    """Feeds the topic; milliseconds of each record until it is seen in the copy, without the warm-up."""
     reader = Reader(load.bootstrap, copy)
     producer = Producer({"bootstrap.servers": load.bootstrap, "linger.ms": 0, "enable.idempotence": True, **QUIET})
     sent: dict[int, float] = {}

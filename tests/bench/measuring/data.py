@@ -18,7 +18,7 @@ LINE_BYTES = 100
 QUIET = {"log_level": 0}
 PARTITIONS = 4
 LED_SECONDS = 60.0
-VISIBLE_SECONDS = 300.0  # so long three brokers may need on a machine that has no time for them
+VISIBLE_SECONDS = 300.0  # three brokers on a busy machine may need as long
 # Answers for a topic that has just been created, a leader that moves, or a broker that is briefly away.
 PASSES = frozenset(
     {
@@ -100,7 +100,10 @@ class Topics:
             return
 
     def fill(self, topic: str, count: int) -> None:
-        """Numbered records with keys, evenly over the partitions. Raises AssertionError unless all are there once."""
+        """Writes numbered records with keys, evenly over the partitions.
+
+        Raises AssertionError unless all arrived once.
+        """
         producer = Producer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -152,7 +155,7 @@ class Topics:
             except KafkaException as error:
                 if not passes(error) or time.monotonic() > deadline:
                     raise
-            with contextlib.suppress(KafkaException):  # else a partition whose leader it missed stays so for minutes
+            with contextlib.suppress(KafkaException):  # otherwise a partition with a missed leader stays so for minutes
                 self._looker.list_topics(partition.topic, timeout=2)
             time.sleep(0.05)
 
@@ -168,7 +171,7 @@ class Topics:
             time.sleep(0.05)
 
     def _led(self, topic: str) -> int:
-        """How many of its partitions have a leader."""
+        """The number of its partitions with a leader."""
         try:
             actual_topic = self._looker.list_topics(topic, 20).topics.get(topic)
         except KafkaException as error:

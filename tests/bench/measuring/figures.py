@@ -106,7 +106,7 @@ def spread_of(values: Sequence[float]) -> str:
 
 
 def number(value: float | None) -> str:
-    """Three or four digits that matter."""
+    """Three or four significant digits."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

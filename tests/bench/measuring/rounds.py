@@ -80,10 +80,10 @@ def picked(answer: Mapping[str, Sequence[T]], of: Callable[[T], float]) -> tuple
 
 
 def slowness(rounds: Sequence[tuple[float, ...]]) -> float:
-    """The best has least of it: by the rates of its rounds, which come first in each."""
+    """The rank by rate, the first value of each round: the best variant has the lowest."""
     return -statistics.median(rate for rate, *_ in rounds)
 
 
 def lateness(rounds: Sequence[list[float]]) -> float:
-    """The same by the latencies of each of its rounds."""
+    """The rank by the latencies of each round."""
     return statistics.median(map(statistics.median, rounds))

@@ -1,4 +1,4 @@
-"""Where rows are measured: brokers, and both systems beside them, each started when a row needs it."""
+"""The sites of measurements: brokers, and both systems beside them, each started when a row needs it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLUSTER_ID = "a2VlbG1hbi1iZW5jaC1zaQ"
 
 @asynccontextmanager
 async def brokers(home: Path, number: int) -> AsyncIterator[list[BrokerProcess]]:
-    """One cluster of so many brokers, as shipped: of three, two must be in sync."""
+    """One cluster of so many brokers, with default settings: of three, two must be in sync."""
     ports = free_ports(2 * number)
     voters = ",".join(f"{n + 1}@127.0.0.1:{ports[number + n]}" for n in range(number))
     broker_processes = [

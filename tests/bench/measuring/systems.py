@@ -227,7 +227,7 @@ async def delete(system: System, name: str) -> None:
 
 
 def family(pid: int) -> list[psutil.Process]:
-    """A process and all that it started."""
+    """A process and all its descendants."""
     own = psutil.Process(pid)
     return [own, *own.children(recursive=True)]
 
@@ -268,5 +268,5 @@ async def at_rest(*systems: System) -> None:
 
 
 def stolen_seconds() -> float:
-    """Processor seconds so far that the host of this machine gave to others; 0 where it does not tell."""
+    """Processor seconds so far that the host of this machine gave to others; 0 if it does not report them."""
     return float(getattr(psutil.cpu_times(), "steal", 0.0))

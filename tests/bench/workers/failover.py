@@ -30,7 +30,7 @@ TASKS = 6
 EVERY_SECONDS = 0.1
 SPAN = 10_000_000  # numbers of one file's lines
 PATIENCE_SECONDS = 600.0
-MOVED_BACK_SECONDS = 15.0  # after which the work is evened out again, where the worker comes back
+MOVED_BACK_SECONDS = 15.0  # afterwards the tasks are balanced again, if the worker comes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ async def with_agent(home: Path, bootstrap: str) -> AsyncIterator[list[Member]]:
 
 
 def _member(home: Path, worker: dict[str, Any]) -> Member:
-    """The process that listens where the worker answers."""
+    """The process that listens on the worker's port."""
     url = worker["rest_url"].rstrip("/")
     port = int(url.rpartition(":")[2])
     for process in psutil.process_iter():
@@ -232,8 +232,10 @@ def _member(home: Path, worker: dict[str, Any]) -> Member:
 
 
 async def takeover(topics: Topics, bootstrap: str, folder: Path) -> tuple[float, float, int, int]:
-    """A group of Kafka Connect's taken over by ours, and back: seconds of each until records flow again, and how many
-    were lost and doubled. Exactly-once."""
+    """A group of Kafka Connect's taken over by ours, and back. Exactly-once.
+
+    The seconds of each until records flow again, and the numbers of lost and doubled records.
+    """
     group, topic = "takeover", "takeover"
     topics.create(topic, 1)
     support = {"exactly.once.source.support": "enabled"}
@@ -261,7 +263,7 @@ async def takeover(topics: Topics, bootstrap: str, folder: Path) -> tuple[float,
 
 
 async def _flows(reader: Reader, growing: Growing) -> None:
-    """Waits until some lines that are written from now on are there."""
+    """Waits until some lines that are written from now on arrive."""
     number = growing.written[0] + 20
     await eventually(lambda: _newest(reader, 0) > number, seconds=PATIENCE_SECONDS, what="lines are copied")
 

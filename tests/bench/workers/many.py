@@ -80,7 +80,7 @@ async def _flows(system: System, topics: Topics, topic: str, count: int) -> None
 
 
 async def _running(system: System) -> int:
-    """How many tasks run."""
+    """The number of running tasks."""
     answer = await system.ask("GET", "/connectors?expand=status")
     told = answer.json().values() if answer.status_code == 200 else []
     return sum(task["state"] == "RUNNING" for entry in told for task in entry["status"]["tasks"])

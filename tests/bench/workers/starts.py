@@ -32,7 +32,7 @@ def shipped(folder: Path, bootstrap: str) -> Connect:
 
 
 async def start(worker: Keelman | Connect) -> float:
-    """Seconds from the start of its process until it answers that it has its place in its group. Starts it."""
+    """Starts a worker; the seconds from the start of its process until it reports its place in its group."""
     beginning = asyncio.create_task(worker.start())
     try:
         async with httpx.AsyncClient(timeout=5, trust_env=False) as client:
@@ -82,7 +82,7 @@ async def _created(system: System, name: str, config: Mapping[str, str]) -> bool
     answer = await system.ask("POST", "/connectors", {"name": name, "config": dict(config)})
     if answer.status_code == 409 and "already exists" not in answer.text:
         return False
-    # A client whose first try was answered too late finds its connector there.
+    # A client whose first try was answered too late finds that its connector exists.
     assert answer.status_code in (201, 409), f"{system.name}: {answer.status_code} {answer.text}"
     return True
 

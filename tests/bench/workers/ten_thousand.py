@@ -92,7 +92,7 @@ async def parked(system: Keelman, count: int, seconds: float, say: Callable[[str
 
 
 async def _states(system: Keelman) -> tuple[int, int]:
-    """Tasks that run by their status; copy runs."""
+    """The numbers of tasks that run by their status, and of copy runs."""
     answer = await system.ask("GET", "/connectors?expand=status")
     told = answer.json().values() if answer.status_code == 200 else []
     run = sum(task["state"] == "RUNNING" for entry in told for task in entry["status"]["tasks"])

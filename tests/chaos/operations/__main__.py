@@ -22,7 +22,7 @@ MORE_SECONDS = 300.0
 
 
 async def rounds(arguments: argparse.Namespace) -> int:
-    """How many were not clean."""
+    """Runs the rounds; returns the number of unclean ones."""
     bad = 0
     with tempfile.TemporaryDirectory(prefix="keelman-operations-") as name:
         folder = Path(name)
@@ -33,7 +33,7 @@ async def rounds(arguments: argparse.Namespace) -> int:
 
 
 async def _round(seed: int, arguments: argparse.Namespace, bootstrap: str, spark: str, folder: Path) -> bool:
-    """Whether it was not clean."""
+    """Runs a round; returns whether it was unclean."""
     folder.mkdir()
     begun, stored = time.monotonic(), arguments.kept / f"seed{seed}"
     round = Round(seed, arguments.seconds, bootstrap, spark, folder)
@@ -49,7 +49,7 @@ async def _round(seed: int, arguments: argparse.Namespace, bootstrap: str, spark
 
 
 def main() -> int:
-    """0 when every round was clean."""
+    """Returns 0 if every round was clean."""
     parser = argparse.ArgumentParser(prog="make operations", description=__doc__)
     parser.add_argument("--seeds", type=int, default=3, help="how many rounds")
     parser.add_argument("--first", type=int, default=1, help="the first seed")

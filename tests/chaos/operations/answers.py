@@ -67,8 +67,11 @@ def sure(operation: Operation) -> bool:
 
 
 def excused(operation: Operation, *, disturbed: bool) -> bool:
-    """Whether an answer that is not sure may be given: by a worker that was disturbed meanwhile, or for offsets whose
-    connector was changed meanwhile, or has tasks of a dead worker left in its group."""
+    """Whether an answer that is not sure is excused.
+
+    Its worker was disturbed meanwhile, or it is about offsets whose connector was changed meanwhile, or has tasks of a
+    dead worker left in its group.
+    """
     if operation.kind in ("alter offsets", "reset offsets") and operation.status in OFFSETS_KEPT:
         return OFFSETS_KEPT[operation.status] in operation.message
     if operation.status in (500, 503):

@@ -29,7 +29,7 @@ FAULTS = ("none", "none", "fail", "fail-retriable", "fail open", "fail commit", 
 
 @dataclass
 class Connectors:
-    """Those of one round, whose names and topics begin with its prefix."""
+    """The connectors of one round, whose names and topics begin with its prefix."""
 
     prefix: str
     folder: Path
@@ -42,7 +42,7 @@ class Connectors:
             self.input(word).touch()
 
     def full(self, word: str) -> str:
-        """A connector's name, of its word in the table."""
+        """A connector's name, from its word in the table."""
         return f"{self.prefix}-{word}"
 
     def of_class(self, kind: str) -> list[str]:
@@ -50,16 +50,16 @@ class Connectors:
         return [word for word, value in CLASSES.items() if value == kind]
 
     def word(self, name: str) -> str:
-        """The other way round."""
+        """The word of a connector's name."""
         return name.removeprefix(f"{self.prefix}-")
 
     def topics(self, word: str) -> list[str]:
-        """The two that a source chooses from."""
+        """The two topics that a source chooses from."""
         return [f"{self.prefix}-{word}-{letter}" for letter in "ab"]
 
     @property
     def all_topics(self) -> list[str]:
-        """Those of all sources that write any."""
+        """The topics of all sources that write any."""
         return [t for kind in (SOURCE_OF_FILE, COUNTING) for word in self.of_class(kind) for t in self.topics(word)]
 
     def input(self, word: str) -> Path:
@@ -67,7 +67,7 @@ class Connectors:
         return self.folder / f"{word}.in"
 
     def config(self, name: str, chance: random.Random) -> dict[str, str]:
-        """A configuration that none had before: its `tag` is another number each time."""
+        """A new configuration: its `tag` is another number each time."""
         self.written += 1
         word = self.word(name)
         kind = CLASSES[word]
@@ -84,12 +84,12 @@ class Connectors:
         if kind == TAKING:
             return {**fields, "name": name, "topics": read, "output.file": output}
         fields |= {"control_file": str(self.control)}
-        if kind == FAILING_SOURCE:  # by itself it never comes back
+        if kind == FAILING_SOURCE:  # by itself it never recovers
             return {**fields, "keelman.restart.max.attempts": "0"}
         return {**fields, "topics": read, "keelman.restart.backoff.ms": "200", "keelman.restart.backoff.max.ms": "1000"}
 
     def offset(self, name: str, number: int) -> dict[str, object]:
-        """An entry with which clients alter its offsets."""
+        """An entry with which clients alter the connector's offsets."""
         word = self.word(name)
         if CLASSES[word] == SOURCE_OF_FILE:
             return {"partition": {"filename": str(self.input(word))}, "offset": {"position": number}}
@@ -102,12 +102,12 @@ class Connectors:
         return self.folder / "control"
 
     def order(self, fault: str) -> None:
-        """Has the failing connectors fail so from now on, or not any more: none."""
+        """Makes the failing connectors fail in this way from now on; empty: no more."""
         beside = self.control.with_suffix(".new")
         beside.write_text(fault)
         beside.replace(self.control)
 
 
 def tasks_of(config: dict[str, str]) -> int:
-    """How many tasks a connector has with this configuration."""
+    """The number of a connector's tasks with this configuration."""
     return int(config.get("tasks.max", 1)) if config["connector.class"] in MANY else 1

@@ -11,7 +11,7 @@ FIRST = 5
 
 
 def missing_or_doubled(topics: Topics, connectors: Connectors, *, exactly_once: bool) -> Iterator[str]:
-    """One line for each task of a source that has lost numbers or, where that may not be, doubled some."""
+    """One line for each task of a source that has lost numbers or, if that is not permitted, doubled some."""
     for word in WHOLE:
         answer: dict[bytes | None, list[int]] = {}
         for topic in connectors.topics(word):

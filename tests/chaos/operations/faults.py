@@ -46,7 +46,7 @@ class Faults:
         return any(a - BEFORE_SECONDS <= ended and begun <= b + AFTER_SECONDS for a, b in mine)
 
     async def run(self, chance: random.Random, end: float) -> None:
-        """Lets them happen until that time, the half of them to the group's leader."""
+        """Runs faults until that time, half of them on the group's leader."""
         await asyncio.sleep(FIRST_SECONDS)
         while time.monotonic() < end:
             processes = self.workers.processes

@@ -23,7 +23,7 @@ END = "end"
 
 
 class Kept(NamedTuple):
-    """One connector's state; there is none without `config`."""
+    """The stored state of one connector; the connector does not exist without `config`."""
 
     config: Config | None = None
     target: str = ""
@@ -43,7 +43,7 @@ NONE = Kept()
 
 
 def tells(operation: Operation, name: str) -> bool:
-    """Whether anything follows from the operation for the connector of that name."""
+    """Whether the operation concerns the connector of that name."""
     kind, status, message = operation.kind, operation.status, operation.message
     if operation.connector not in ("", name) or kind == END:
         return kind == END and operation.connector == name
@@ -96,7 +96,7 @@ def _done(operation: Operation, stored: Kept) -> Kept | None:
 
 
 def _made(operation: Operation) -> Kept | None:
-    """Of nothing."""
+    """The state after an operation on a missing connector."""
     body = operation.body
     if operation.kind == "create":
         target = body.get("initial_state", STARTED).replace("RUNNING", STARTED)

@@ -20,7 +20,7 @@ NEAR_SECONDS = 10.0
 
 
 class Undecided(Exception):
-    """There are too many orders to look at."""
+    """There are too many orders to examine."""
 
 
 class Progress(NamedTuple):
@@ -77,7 +77,7 @@ def contradiction(history: Iterable[Operation], name: str, *, most: int = MAX_OR
 
 
 def _further(way: Progress, open_: Mapping[int, Operation], name: str) -> set[Progress]:
-    """With one more of the open operations done."""
+    """The possible histories with one more of the open operations done."""
     further = set()
     for number, operation in open_.items():
         stored = None if number in way.done else after(operation, way.kept, name)

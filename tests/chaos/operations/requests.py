@@ -47,7 +47,7 @@ BODIES = {
 
 @dataclass
 class Requests:
-    """All clients' requests of one round. `odd` hears of answers that may not be given."""
+    """All clients' requests of one round. `odd` is called for answers that are not permitted."""
 
     workers: Workers
     connectors: Connectors
@@ -65,7 +65,7 @@ class Requests:
     async def ask(
         self, kind: str, name: str, body: Any = None, *, worker: int = 0, client: int = 0, query: str = ""
     ) -> Operation:
-        """One request."""
+        """Sends one request."""
         operation = Operation(kind, "" if kind in ("list", "expand") else name, body, self.now, query=query)
         operation.worker, operation.client = worker, client
         self.history.append(operation)

@@ -63,7 +63,7 @@ class Round:
         return f"seed {self.seed}, {mode}: {', '.join(told)}"
 
     def violation(self, text: str) -> None:
-        """Something is not as it may be."""
+        """Records a violation."""
         self.violations.append(text)
         print(f"  VIOLATION {text}", flush=True)
 
@@ -104,7 +104,7 @@ class Round:
             (folder / f"worker{number}.log").write_text(log)
 
     def _logs(self) -> list[tuple[int, str]]:
-        """Of those that were started."""
+        """The logs of the workers that were started."""
         there = [(n, w) for n, w in enumerate(self.workers.processes) if w.child is not None]
         return [(number, worker.output) for number, worker in there]
 
@@ -131,7 +131,7 @@ class Round:
             await asyncio.sleep(chance.uniform(*FAULT_SECONDS))
 
     async def _lines(self, end: float) -> None:
-        """Files that are read grow."""
+        """Appends to the files that are read."""
         files = [self.connectors.input(w).open("ab") for w in self.connectors.of_class(SOURCE_OF_FILE)]
         count = 0
         while time.monotonic() < end:

@@ -56,7 +56,7 @@ async def config_topic(bootstrap: str, group: str) -> ConfigState:
 
 
 async def differences(workers: Workers, bootstrap: str, spark: str, group: str, names: list[str]) -> list[str]:
-    """One line each; of these connectors, whether they are there or not. Raises httpx.HTTPError."""
+    """The differences, one line each, for these connectors, whether they exist or not. Raises httpx.HTTPError."""
     config = await config_topic(bootstrap, group)
     told = [await _told(workers, number, names) for number in range(len(workers.processes))]
     async with channel(spark) as link:
@@ -89,7 +89,7 @@ def measured(worker: str, metrics: str) -> set[Place]:
 
 
 def _among_workers(config: ConfigState, told: list[Told]) -> Iterator[str]:
-    """All tell the same, of the connectors that there are."""
+    """All workers report the same, and exactly the existing connectors."""
     for item in told:
         for what, result in (("lists", item.names), ("expands", item.expanded.keys())):
             if result != config.connectors.keys():
@@ -120,7 +120,7 @@ def _metrics(told: list[Told]) -> Iterator[str]:
 
 
 def _runs(told: Told, runs: list[copy.CopyRun]) -> Iterator[str]:
-    """A task has one copy run at most, by its own worker, and only while it runs."""
+    """A task has at most one copy run, by its own worker, and only while it runs."""
     running = {
         (name, task["id"], task["worker_id"])
         for name, expanded in told.expanded.items()

@@ -48,7 +48,7 @@ async def test_a_killed_child_is_started_again_at_once_and_its_leftovers_are_gon
     assert not alive(grandchild)
     started = second.start_time.ToDatetime() - first.start_time.ToDatetime()
     assert started.total_seconds() < 60
-    # The next one does not begin at once: a process that keeps ending is not started in a tight loop.
+    # The next process does not start at once: a process that keeps ending is not restarted in a tight loop.
     os.kill(second.pid, signal.SIGKILL)
     failed = ("worker/demo/0", "WORKLOAD_STATE_FAILED", 1)
     await eventually(lambda: failed in node.state.history)
@@ -252,7 +252,7 @@ async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:
         assert [w.name for w in local.workloads] == names
         assert {w.status.reason for w in local.workloads} == {"DRAINED"}
         assert all(not w.spec.worker.properties for w in local.workloads)
-    # By its log, for one report may tell of several ends and has no order.
+    # By its log, for one report may contain several ends and has no order.
     told = re.findall(r" (stopping|ended) +workload=(\S+)", node.log_of_agent())
     assert told == [(what, name) for name in reversed(names) for what in ("stopping", "ended")]
     await eventually(lambda: {n for n, s, _ in node.state.history if s == "WORKLOAD_STATE_STOPPED"} == set(names))

@@ -37,7 +37,7 @@ def start_agent(home: Home, port: int, state: StateProcess) -> subprocess.Popen[
 
 
 def living(pids: Iterable[int]) -> dict[int, str]:
-    """Those that live, each with its start: a number may go to another process later."""
+    """The live processes with their starts: a process id may be reused later."""
     return {pid: start for pid in pids if (start := start_of(pid))}
 
 
@@ -102,7 +102,7 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
             assert {k: adopted[k].status.pid for k in kinds} == pids
             assert all(adopted[k].status.restarts == first[k].status.restarts for k in kinds)
 
-            # The broker is killed: back on the same ports, and no Java process of before is left.
+            # The broker is killed: it comes back on the same ports, and no Java process of the former one is left.
             os.kill(pids["broker"], signal.SIGKILL)
 
             async def back() -> dict[str, Workload] | None:

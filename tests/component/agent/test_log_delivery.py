@@ -53,14 +53,14 @@ MANY_PARTS = {"log_bytes": "4096", "log_parts": "3"}
 
 
 def written(node: Node) -> int:
-    """How many lines the worker has written, by the last one in its log."""
+    """The number of lines that the worker has written, by the last one in its log."""
     with PartsReader(Log(node.home.workload(NAME) / "log")) as reader:
         lines = re.findall(rb"^line (\d+)$", reader.last_bytes(4096), re.MULTILINE)
     return int(lines[-1]) + 1 if lines else 0
 
 
 def text_of(file: Path) -> bytes:
-    """All of a delivered file, its parts among it."""
+    """The content of a delivered file with its parts."""
     if not file.exists():
         return b""
     with PartsReader(Log(file)) as reader:
@@ -73,7 +73,7 @@ def text_of(file: Path) -> bytes:
 
 
 def judge(lines: Sequence[bytes]) -> int:
-    """How many numbered lines there are; fails unless they are 0, 1, 2 and so on."""
+    """The number of numbered lines; fails unless they are 0, 1, 2 and so on."""
     numbers = []
     for line in lines:
         match = FORM.fullmatch(line)
@@ -178,7 +178,7 @@ async def objects_of(bucket: Any) -> list[bytes]:
 
 
 async def to_objects_of_a_server(node: Node) -> None:
-    """By keys that the agent is given, and that are wrong at first."""
+    """With keys for the agent that are wrong at first."""
     settings = {**MANY_PARTS, "log_parts": "1000", "log_object_bytes": "20000", "log_object_seconds": "1"}
     async with object_store(node.folder / "s3") as server:
         bucket = await server.create("logs")
@@ -269,7 +269,7 @@ TARGETS = (to_files, to_objects, to_objects_of_a_server, to_a_topic)
 async def test_each_target_gets_each_line_once_while_workers_and_agents_are_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Each has a node of its own, one beside the other."""
+    """Each target has a node of its own, side by side."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION"):
         monkeypatch.delenv(name, raising=False)
 

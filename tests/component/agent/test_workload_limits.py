@@ -1,4 +1,4 @@
-"""Limits of memory and processors of running workloads, where the agent itself holds them to these."""
+"""Limits of memory and processors of running workloads, enforced by the agent itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ async def test_a_workload_whose_child_takes_too_much_memory_is_killed_and_says_s
     first = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
     assert first.limited_by == "watchdog"
     await eventually(lambda: len(family(first.pid)) == 2)
-    # Also by the next agent, which finds it running.
+    # Also by the next agent, which adopts it.
     await node.end(agent, signal.SIGKILL)
     node.agent(limits="watchdog")
     await eventually(lambda: len(node.state.first_reports) == 2)

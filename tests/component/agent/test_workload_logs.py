@@ -1,4 +1,4 @@
-"""Logs of running workloads: cut by the agent while their processes write on, and followed over that."""
+"""Logs of running workloads: cut by the agent while their processes keep writing, and followed over that."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def reachable(aside: Path) -> tuple[str, ...]:
 
 @pytest.fixture
 async def node() -> AsyncIterator[Node]:
-    # Not below pytest's own folder, which each start of pytest closes to others.
+    # Not below pytest's own folder, which each start of pytest closes to other users.
     with tempfile.TemporaryDirectory(prefix="keelman-user-") as folder:
         Path(folder).chmod(0o711)
         async with running_node(Path(folder)) as new_running_node:
@@ -83,7 +83,7 @@ async def test_its_process_folder_socket_and_log_are_the_users(node: Node) -> No
         request = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=1)
         await eventually(lambda: b"line 300\n" in (folder / "log").read_bytes())
         assert [m.lines async for m in AgentServiceStub(new_channel).StreamLogs(request)] == [b"line 300\n"]
-    # Adopted by the next agent, and taken away with all of its files.
+    # Adopted by the next agent, and removed with all of its files.
     await node.end(agent, signal.SIGKILL)
     node.agent(prefix=reachable(node.folder / "aside"), workload_user="nobody", limits="watchdog")
     await eventually(lambda: len(node.state.first_reports) == 2)

@@ -35,7 +35,7 @@ async def create_topic(bootstrap: str) -> None:
 
 
 async def write(bootstrap: str, *values: bytes) -> None:
-    """In a transaction, so that the coordinator's topic is needed too."""
+    """Writes in a transaction, so that the coordinator's topic is needed too."""
     producer = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id="writer")
     await producer.start()
     try:
@@ -47,7 +47,7 @@ async def write(bootstrap: str, *values: bytes) -> None:
 
 
 async def read(bootstrap: str, count: int) -> list[bytes]:
-    """With a group, so that the group coordinator's topic is needed too."""
+    """Reads with a group, so that the group coordinator's topic is needed too."""
     consumer = AIOKafkaConsumer(
         bootstrap_servers=bootstrap, group_id="readers", isolation_level="read_committed", enable_auto_commit=False
     )
@@ -158,7 +158,7 @@ async def test_health_tells_the_truth_and_a_dead_broker_ends_its_service(tmp_pat
     broker = BrokerProcess(tmp_path / "home", flags=("--health-socket", str(path)))
     await broker.spawn()
     try:
-        await eventually(path.exists, what="there is a socket")  # a client that came before it would come back late
+        await eventually(path.exists, what="there is a socket")  # a client that connects before would reconnect late
         async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
             health = health_pb2_grpc.HealthStub(channel)
 

@@ -17,7 +17,7 @@ IN_ORDER, UNCLEAN = "in-order", "unclean"
 
 
 def write(cluster: BrokerCluster, topic: str, *values: bytes) -> None:
-    once = {"acks": "all", "linger.ms": 0, "enable.idempotence": True}  # also where a broker answers too late
+    once = {"acks": "all", "linger.ms": 0, "enable.idempotence": True}  # also if a broker answers too late
     producer = Producer({"bootstrap.servers": cluster.bootstrap, **once})
     for value in values:
         producer.produce(topic, value)
@@ -25,7 +25,7 @@ def write(cluster: BrokerCluster, topic: str, *values: bytes) -> None:
 
 
 def read(cluster: BrokerCluster, topic: str, count: int) -> list[bytes | None]:
-    """With a group, so that a coordinator is needed too."""
+    """Reads with a group, so that a coordinator is needed too."""
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "readers", "enable.auto.commit": False})
     try:
         consumer.assign([TopicPartition(topic, 0, 0)])

@@ -1,5 +1,7 @@
-"""Two real brokers that speak TLS, to each other, to their controller and to clients; their certificates are renewed
-while they run."""
+"""Two real brokers that speak TLS, to each other, to their controller and to clients.
+
+Their certificates are renewed while they run.
+"""
 
 import asyncio
 import socket
@@ -107,7 +109,7 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
         javas = [psutil.Process(broker.pid).children() for broker in brokers]
         listeners = [(brokers[0].port, 0), (brokers[0].controller_port, 0), (brokers[1].port, 1)]
         before = await eventually(lambda: [shown(port, own, truststore) for port, _ in listeners], what="all show one")
-        # The new ones name fewer hosts; the second time nothing in the cluster's own configuration changes.
+        # The new certificates name fewer hosts; the second time nothing in the cluster's own configuration changes.
         for _ in range(2):
             for keystore, key in zip(stores, keys, strict=True):
                 issue(authority, keystore, IdentityKind.BROKER, key)

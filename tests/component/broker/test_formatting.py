@@ -45,7 +45,7 @@ def timeless(snapshot: bytes) -> list[bytes]:
 
 
 def owner_lines(folder: Path) -> list[str]:
-    """In their order; the tool adds the time as a comment, and ids are random."""
+    """The lines in their order; the tool adds the time as a comment, and ids are random."""
     lines = (folder / "meta.properties").read_text().splitlines()
     return [line.split("=")[0] if line.startswith("directory.id=") else line for line in lines if line[0] != "#"]
 

@@ -1,4 +1,4 @@
-"""The real Ivy, looking in a folder instead of the network."""
+"""The real Ivy, which searches a folder instead of the network."""
 
 import hashlib
 import zipfile

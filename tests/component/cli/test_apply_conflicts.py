@@ -39,7 +39,7 @@ spec: {broker_cluster: ext, partitions: 3}
 
 
 class Late(Gateway):
-    """Has something done by others right before each write, or before the first so many."""
+    """Runs another client's action right before each write, or before the first so many."""
 
     def __init__(self, to: Any, between: Between, times: int) -> None:
         super().__init__(to)
@@ -62,7 +62,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
 
 @pytest_asyncio.fixture
 async def to(system: System, tmp_path: Path) -> AsyncIterator[Any]:
-    """A channel to a gateway of which the resources of CLUSTER and TOPIC are known."""
+    """A channel to a gateway that knows the resources of CLUSTER and TOPIC."""
     async with channel(system.gateway.address) as new_channel:
         gateway = Gateway(new_channel)
         await applied(gateway, tmp_path, CLUSTER + TOPIC)

@@ -50,7 +50,7 @@ async def prompt(system: System, tmp_path_factory: pytest.TempPathFactory) -> As
 
 
 async def ran(prompt: Commands, *lines: str) -> list[Ran]:
-    """Commands that all succeed."""
+    """Runs commands that must all succeed."""
     results = [await prompt.run(line.split()) for line in lines]
     assert [result.code for result in results] == [OK] * len(lines), results
     return results

@@ -1,5 +1,7 @@
-"""Dedicated connectors by the command line, before a real gateway and a real state service; its workers are a simulated
-agent's."""
+"""Dedicated connectors by the command line, before a real gateway and a real state service.
+
+Its workers are a simulated agent's.
+"""
 
 from __future__ import annotations
 

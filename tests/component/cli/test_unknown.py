@@ -52,7 +52,7 @@ OTHERS = {
 
 
 async def test_an_unknown_name_is_said_to_be_none(tmp_path: Path) -> None:
-    """By every verb alike: with the exit code for it, the name, and the names that there are."""
+    """Every verb does the same: the exit code for it, the name, and the existing names."""
     async with running_system(tmp_path) as system, channel(system.gateway.address) as to:
         gateway = Gateway(to)
 

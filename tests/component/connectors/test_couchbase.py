@@ -39,7 +39,7 @@ def server() -> Iterator[CouchbaseServer]:
 
 @pytest.fixture
 def config(bootstrap: str, name: str, server: CouchbaseServer) -> dict[str, str]:
-    """Of a task of the official connector that reads all vbuckets to topic `name`."""
+    """The configuration of a task of the official connector that reads all vbuckets to topic `name`."""
     create_topic(bootstrap, name)
     return official(name, server)
 
@@ -136,7 +136,7 @@ def test_a_rollback_copies_the_last_history_whole(
 def test_a_rollback_in_the_middle_of_a_snapshot(
     bootstrap: str, name: str, config: dict[str, str], server: CouchbaseServer, runs: Callable[..., Run]
 ) -> None:
-    """The oracle: of the last history nothing is lost, and nothing doubled that was not taken before the rollback."""
+    """The oracle: of the last history nothing is lost, and only records taken before the rollback are doubled."""
     for n in range(200):
         server.put(f"doc-{n}", {"n": n}, vbucket=1)
     server.delay = 0.01
@@ -221,7 +221,7 @@ def test_a_node_that_vanishes_and_comes_back(
 def test_a_node_that_falls_silent_is_left_by_a_running_copy(
     bootstrap: str, name: str, config: dict[str, str], server: CouchbaseServer, runs: Callable[..., Run]
 ) -> None:
-    """The connections stay open, and nothing comes on them: only the time tells."""
+    """The connections stay open without data: only a timeout shows it."""
     run = running(runs, bootstrap, config)
     server.put("first", {"n": 0})
     run.until_records(1)

@@ -33,7 +33,7 @@ def said(runs: Callable[..., Run], bootstrap: str, config: dict[str, str]) -> st
 
 
 def copied(runs: Callable[..., Run], bootstrap: str, config: dict[str, str]) -> None:
-    """One record."""
+    """Copies one record."""
     runs(ticket(bootstrap, config)).copied(1)
 
 
@@ -114,7 +114,7 @@ class Secured:
     server: CouchbaseServer
 
     def config(self, fields: dict[str, str], trusted: str = "trusted.pem") -> dict[str, str]:
-        """With TLS."""
+        """The configuration with TLS."""
         trust = str(self.folder / trusted)
         return {**fields, "couchbase.enable.tls": "true", "couchbase.trust.certificate.path": trust}
 

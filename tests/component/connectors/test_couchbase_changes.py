@@ -31,7 +31,7 @@ async def test_when_all_nodes_of_a_client_are_replaced_the_seeds_are_asked(monke
 
 
 async def test_a_node_that_hangs_and_left_the_cluster_is_left() -> None:
-    """Its connection stays open and silent, which only the no-ops would tell, in four minutes."""
+    """Its connection stays open and silent, which only the no-ops would show, after four minutes."""
     with couchbase_server(vbuckets=4, nodes=2) as server:
         async with ours(server) as mine:
             await asyncio.to_thread(server.put, "before", {})
@@ -74,7 +74,7 @@ async def test_without_flow_control_a_server_sends_no_more_than_our_own_window(
     ],
 )
 async def test_what_is_refused_for_now_at_a_start_is_asked_for_again(opcode: Opcode, status: int) -> None:
-    """While vbuckets are moved or warmed up."""
+    """Requests are repeated while vbuckets are moved or warmed up."""
     with couchbase_server(vbuckets=2) as server:
         server.refuse(opcode, status, vbucket=1)
         server.put("doc", {}, vbucket=1)
@@ -98,7 +98,7 @@ async def test_a_stream_that_ends_again_and_again_is_opened_after_longer_pauses(
 async def test_a_stream_that_stays_refused_for_now_ends_the_run(
     monkeypatch: pytest.MonkeyPatch, status: int, name: str
 ) -> None:
-    """It may be another one's luck: the task is restarted."""
+    """The task is restarted: another attempt may succeed."""
     monkeypatch.setattr(changes, "MAX_REFUSED_SECONDS", 0.5)
     with couchbase_server(vbuckets=2) as server:
         server.refuse(Opcode.STREAM_REQUEST, status)

@@ -1,4 +1,4 @@
-"""Our client of Couchbase's changes while the collections that it reads are dropped and made again."""
+"""Our client of Couchbase's changes while the collections that it reads are dropped and created again."""
 
 import asyncio
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ GONE = "requested collections are gone"
 
 @pytest.fixture
 def server() -> Iterator[CouchbaseServer]:
-    """With two collections in a scope."""
+    """A server with two collections in a scope."""
     with couchbase_server(vbuckets=2) as actual_couchbase_server:
         actual_couchbase_server.create_scope("inventory")
         actual_couchbase_server.create_collection("inventory", "airline", "hotel")
@@ -27,13 +27,13 @@ def server() -> Iterator[CouchbaseServer]:
 
 
 def put(server: CouchbaseServer, *keys: str) -> None:
-    """Documents of the collection that a key begins with."""
+    """Stores documents in the collection that a key begins with."""
     for key in keys:
         server.put(key, {}, scope="inventory", collection=key.partition("-")[0], vbucket=1)
 
 
 async def saw(mine: Ours, *keys: str) -> None:
-    """Waits until it has seen these documents once each, and no other."""
+    """Waits until it has seen exactly these documents, once each."""
     await eventually(lambda: len(mine.seen) >= len(keys), seconds=60, what=f"{mine.keys} are {keys}")
     assert mine.keys == sorted(keys)
 
@@ -74,7 +74,7 @@ async def test_collections_that_are_dropped_while_nodes_are_away_are_waited_for(
 
 @pytest.mark.parametrize("polling_ms", [0, 20])
 async def test_of_several_collections_one_is_dropped_and_made_again(server: CouchbaseServer, polling_ms: int) -> None:
-    """The others are read on, and of the new one nothing is missed."""
+    """The others are read on, and nothing of the new one is missed."""
 
     def change() -> None:
         put(server, "hotel-2")

@@ -61,7 +61,7 @@ class Client(Follower):
 
     @property
     def count(self) -> int:
-        """How many changes it has seen."""
+        """The number of changes that it has seen."""
         return sum(map(len, self.seen.values()))
 
 

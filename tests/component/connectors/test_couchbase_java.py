@@ -93,13 +93,13 @@ async def test_both_clients_see_the_same(classes: list[Path], scenario: Scenario
 
 
 async def same(theirs: Official, mine: Ours) -> None:
-    """Waits until both have seen the same of each vbucket."""
+    """Waits until both have seen the same changes of each vbucket."""
     await eventually(lambda: len(theirs.seen) >= len(mine.seen), seconds=60)
     assert by_vbucket(theirs.seen) == by_vbucket(mine.seen)
 
 
 def _stored(server: CouchbaseServer) -> int:
-    """How many changes of documents a client sees that was there from the beginning."""
+    """The number of changes of documents that a client sees that followed from the beginning."""
     return sum(item.kind in KINDS for history in server.vbuckets.values() for item in history.items)
 
 
@@ -186,7 +186,7 @@ async def test_both_clients_prove_a_password_in_each_way(classes: list[Path], me
 
 @pytest.mark.slow
 async def test_the_official_client_takes_the_server_for_one_with_tls(classes: list[Path], tmp_path: Path) -> None:
-    """It logs in with PLAIN then."""
+    """With TLS it logs in with PLAIN."""
     authority = Authority()
     issued = authority.issue("node", "127.0.0.1")
     for name, text in (("chain", issued.chain_pem), ("key", issued.key_pem), ("trusted", authority.pem)):

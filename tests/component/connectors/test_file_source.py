@@ -1,5 +1,7 @@
-"""Files that are renamed, copied and truncated while and between copy runs, and numbered records in transactions of
-their own, against a real broker: each once, in order."""
+"""Files that are renamed, copied and truncated during and between copy runs, against a real broker.
+
+Also numbered records in transactions of their own: each once, in order.
+"""
 
 import json
 import shutil
@@ -30,7 +32,7 @@ def run_of(bootstrap: str, name: str, runs: Callable[..., Run]) -> Callable[[dic
 
 
 def visible(bootstrap: str, topic: str) -> list[bytes]:
-    """The values in a topic of one partition that are committed now."""
+    """The committed values in a topic of one partition."""
     return [m.value() or b"" for m in messages(bootstrap, topic)]
 
 

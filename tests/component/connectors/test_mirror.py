@@ -17,7 +17,7 @@ from support.waiting import until
 
 pytestmark = pytest.mark.component
 
-# Not long ago: a broker deletes records that are older than its retention, half a minute after its start.
+# Recent times: a broker deletes records that are older than its retention, half a minute after its start.
 BORN_MS = round(time.time() * 1000) - 3_600_000
 Record = tuple[int, bytes | None, bytes | None, int, Any]
 DEATHS = [
@@ -206,7 +206,7 @@ def test_a_mirror_is_settled_until_there_is_something_to_do(bootstrap: str, name
         return MirrorSource.settled([(nowhere, has[0]), (single_mirror, has[0]), (unnamed, has[0]), (other, has[1])])
 
     def changed(what: str) -> None:
-        """Until the first of them has something to do, then until it has done that."""
+        """Waits until the first mirror has something to do, then until it has done that."""
         nonlocal has
         until(lambda: settled() == [False, False, False, True], f"{what} is seen")
         has = tasks(single_mirror), has[1]

@@ -55,7 +55,7 @@ def rows(batch: SourceBatch) -> list[Row]:
 
 
 def read_out(reader: Reader, most: int | None = None) -> list[SourceBatch]:
-    """All until the ends of its partitions; closes the reader."""
+    """All batches until the ends of its partitions; closes the reader."""
     source_batches: list[SourceBatch] = []
     try:
         deadline = time.monotonic() + 120
@@ -73,7 +73,7 @@ def read_out(reader: Reader, most: int | None = None) -> list[SourceBatch]:
 
 
 def by_partition(actual_rows: list[Row]) -> list[Row]:
-    """Partitions apart; within each the order that they came in."""
+    """The rows by partition, each in the order of arrival."""
     return sorted(actual_rows, key=lambda row: row[0])
 
 

@@ -186,7 +186,7 @@ def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(
 
 @pytest.fixture(scope="module")
 def open_bootstrap(broker: SecureBroker) -> str:
-    """Where anybody may do anything, at a broker with access rules; a topic for offsets is there."""
+    """The listener without access rules, at a broker with access rules; a topic for offsets exists there."""
     bootstrap = broker.at("PLAINTEXT")
     create_topic(bootstrap, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
     return bootstrap
@@ -247,7 +247,7 @@ def test_a_topic_that_may_not_be_read_waits_by_name_until_it_may(
 def test_a_topic_whose_configuration_may_not_be_known_waits_by_name_until_it_may(
     broker: SecureBroker, open_bootstrap: str, runs: Callable[..., Run], name: str
 ) -> None:
-    """Its copy is not made without it."""
+    """Its copy is not created without the configuration."""
     good, bad = f"{name}-good", f"{name}-bad"
     create_topic(open_bootstrap, good, 1)
     create_topic(open_bootstrap, bad, 1, **{"cleanup.policy": "compact"})
@@ -255,7 +255,7 @@ def test_a_topic_whose_configuration_may_not_be_known_waits_by_name_until_it_may
     write(open_bootstrap, good, b"good")
     config = tasks(mirror(open_bootstrap, name, good, bad, **source_as_limited_user(broker)))
     allow_only(open_bootstrap, bad, AclOperation.READ)
-    MirrorSource.tend(config)  # it makes the other's copy
+    MirrorSource.tend(config)  # it creates the other's copy
     run = runs(ticket(open_bootstrap, config))
     told = run.until(set_aside(bad))
     assert f"DESCRIBE_CONFIGS on {bad}" in told.message

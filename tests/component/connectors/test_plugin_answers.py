@@ -19,7 +19,7 @@ async def runs(host: PluginHost, code: str) -> None:
 
 
 async def says(host: PluginHost, method: str, value: str) -> None:
-    """Has a method of the class answer this from now on."""
+    """Makes a method of the class return this from now on."""
     await runs(host, f"{CLASS}C.{method} = classmethod(lambda *_: {value})")
 
 

@@ -71,7 +71,7 @@ async def test_errors_keep_their_kind_and_name_plugin_class_and_method(host: Plu
 
 
 def unread(pid: int) -> int:
-    """Bytes that wait in pipes of a process."""
+    """Unread bytes in the pipes of a process."""
     actual_unread = 0
     for file in Path(f"/proc/{pid}/fd").iterdir():
         if stat.S_ISFIFO(file.stat().st_mode):
@@ -116,7 +116,7 @@ def noting(file: Path, pid: str) -> str:
 
 
 def noted(file: Path) -> int:
-    """The process that is noted there. Raises OSError until then."""
+    """The noted process id. Raises OSError until then."""
     return int(file.read_text())
 
 
@@ -242,7 +242,7 @@ async def test_a_host_that_hangs_is_killed_and_started_again(host: PluginHost, t
     future.cancel()
     with pytest.raises(asyncio.CancelledError):
         await future
-    assert (await host.task_configs(FULL, {}, 1))[0]["n"] == "0"  # and not the late answer of the question before
+    assert (await host.task_configs(FULL, {}, 1))[0]["n"] == "0"  # and not the late answer of the request before
 
 
 async def test_a_start_that_takes_too_long_is_not_the_plugins_fault(

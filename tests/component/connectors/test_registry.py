@@ -172,7 +172,7 @@ def test_the_registry_is_asked_with_credentials_and_by_the_url_that_answers(
 
 @contextlib.contextmanager
 def guarded(url: str, user: str) -> Iterator[str]:
-    """A way to a registry for one user only."""
+    """A proxy of a registry that admits one user only."""
     expected = "Basic " + base64.b64encode(user.encode()).decode()
 
     def serve(request: HttpRequest) -> None:

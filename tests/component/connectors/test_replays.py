@@ -26,7 +26,7 @@ BEGUN_MS = round(time.time() * 1000)  # brokers delete records that are older th
 
 
 def write_letters(bootstrap: str, topic: str, letters: list[tuple[bytes | None, bytes | None, list[Any]]]) -> None:
-    """Puts dead letters into their topic, which is made if need be: key, value, headers."""
+    """Writes dead letters into their topic, which is created if need be: key, value, headers."""
     if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=20).topics:
         create_topic(bootstrap, topic, 1)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
@@ -40,7 +40,7 @@ def write_letters(bootstrap: str, topic: str, letters: list[tuple[bytes | None, 
 def letter(
     value: bytes, at: int, *, connector: str, topic: str, stage: str = "VALUE_CONVERTER"
 ) -> tuple[Any, Any, Any]:
-    """One as a sink leaves it."""
+    """A dead letter as a sink writes it."""
     error = Why(stage, "org.apache.kafka.connect.json.JsonConverter", DataError.java_name, "bad", "trace")
     told = context_headers(RecordOrigin(topic, at % 2, at), error, connector=connector, task=0)
     return b"k%d" % at, value, [("own", b"kept"), *told]

@@ -42,7 +42,7 @@ BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 @dataclass
 class Scene:
-    """One worker, and the one connector of it."""
+    """One worker, and its one connector."""
 
     bootstrap: str
     name: str
@@ -57,21 +57,21 @@ class Scene:
         assert answer.status_code in (200, 201), answer.text
 
     async def speed_up(self) -> None:
-        """Takes the limit away, which restarts nothing."""
+        """Removes the limit, which restarts nothing."""
         config = (await self.worker.ask("GET", f"/connectors/{self.name}/config")).json()
         del config["keelman.limit.records.per.second"]
         answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
         assert answer.status_code == 200, answer.text
 
     async def offsets(self) -> list[dict[str, Any]]:
-        """The connector's offsets, as its worker tells them."""
+        """The connector's offsets in its worker's answer."""
         offsets: list[dict[str, Any]] = (await self.worker.ask("GET", f"/connectors/{self.name}/offsets")).json()[
             "offsets"
         ]
         return offsets
 
     async def done(self, reads: int = 1) -> dict[str, Any]:
-        """Waits until the data set is read; its offset."""
+        """Waits until the data set is read; returns its offset."""
 
         async def read() -> Any:
             offsets = await self.offsets()
@@ -176,7 +176,8 @@ def table() -> Iterator[str]:
         requests = [binaries / "psql", "-h", "127.0.0.1", "-p", str(port), "-U", "keelman", "-q", "postgres", "-c"]
         rows = f"SELECT id, 'n' || id AS name FROM generate_series(0, {TABLE_ROWS - 1}) AS id"
         slow = "CREATE VIEW slow AS SELECT * FROM numbers WHERE pg_sleep(0.001) IS NOT NULL"
-        # Else a part would sleep for the rows of the others, too: conditions are tried in the order of their costs.
+        # Otherwise a part would sleep for the rows of the others, too: conditions are evaluated in the order of their
+        # costs.
         last = "ALTER FUNCTION pg_sleep(double precision) COST 1000"
         filled = f"CREATE TABLE numbers AS {rows}; {slow}; {last}"
         deadline = time.monotonic() + 60
@@ -372,7 +373,7 @@ async def test_records_of_aborted_transactions_are_left_out_unless_they_are_want
 
 
 async def test_a_member_that_is_in_its_group_for_a_moment_repeats_nothing(scene: Scene, tmp_path: Path) -> None:
-    """So its worker has the brokers keep a group's offsets."""
+    """Its worker makes the brokers keep a group's offsets."""
     scene.fill([(b"k", b"one")])
     member = Consumer({"bootstrap.servers": scene.bootstrap, "group.id": f"connect-{scene.name}"})
     member.subscribe([scene.name])

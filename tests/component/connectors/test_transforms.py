@@ -63,7 +63,7 @@ def test_lines_become_structs_in_topics_of_their_own(
 def test_lines_carry_the_time_at_which_they_were_read(
     bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
 ) -> None:
-    """As the records of Connect's FileStreamSourceTask do; transforms see it, and Kafka has the very same."""
+    """The same as with Connect's FileStreamSourceTask; transforms see the time, and Kafka has exactly the same."""
     created = f"{name}-{datetime.now(UTC):%Y}"
     create_topic(bootstrap, created, 1)
     path = tmp_path / "given.txt"

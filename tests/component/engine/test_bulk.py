@@ -81,19 +81,19 @@ class Mirror:
         }
 
     async def speed_up(self) -> None:
-        """Takes the limit away, which restarts nothing."""
+        """Removes the limit, which restarts nothing."""
         config = (await self.worker.ask("GET", f"/connectors/{self.name}/config")).json()
         del config["keelman.limit.records.per.second"]
         answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
         assert answer.status_code == 200, answer.text
 
     async def live(self) -> dict[int, CopyRun]:
-        """The copy runs that copy, by part."""
+        """The copying runs, by part."""
         told = await self.runs.ListCopyRuns(ListCopyRunsRequest(connector=self.name))
         return {run.part: run for run in told.copy_runs if run.state == COPY_RUN_STATE_RUNNING}
 
     async def split(self, *unlike: CopyRun) -> dict[int, CopyRun]:
-        """Waits until both parts copy, and have committed something; not those that were seen before."""
+        """Waits until both parts copy, with other runs than these, and have committed something."""
         before = {run.uid for run in unlike}
 
         async def both() -> Any:
@@ -107,7 +107,7 @@ class Mirror:
             raise AssertionError(self.worker.output[-6000:]) from error
 
     def offsets(self) -> dict[int, int]:
-        """The committed source offsets, by partition; and no two rows of one."""
+        """The committed source offsets, by partition; asserts one row for each."""
         offsets = {}
         for key, value in self.rows():
             if b'"topic"' in key:
@@ -122,7 +122,7 @@ class Mirror:
         return [(key, value) for key, value in newest.items() if value is not None]
 
     def zombie(self, task: int, part: int) -> Producer:
-        """A part's producer that has a transaction open."""
+        """A part's producer with an open transaction."""
         name = f"{self.worker.group}-{self.name}-{task}-b{part}"
         producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": name})
         producer.init_transactions(30)
@@ -160,7 +160,7 @@ def _field(text: bytes, name: str) -> str:
 
 
 def read(bootstrap: str, topic: str) -> dict[int, list[tuple[Any, Any]]]:
-    """Every committed record of a topic that is there now, by partition."""
+    """Every committed record of a topic, by partition."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -360,7 +360,7 @@ async def test_a_part_that_fences_after_its_worker_lost_the_task_copies_nothing(
         (member,) = (await group.describe()).members
         side.slow = False  # the worker may be back before this test has seen that the part is withdrawn
         await group.leave(member.member)
-        side.fence(late)  # before the worker's next heartbeat would tell it
+        side.fence(late)  # before the worker's next heartbeat would report it
         await eventually(lambda: late.state == ENDED, seconds=SECONDS, what="the part is withdrawn")
     assert late.confirmed is None
     await told.only(0, first)

@@ -31,7 +31,7 @@ def copied_once(bench: Bench, run: Run, reason: str) -> None:
 
 @pytest.fixture
 def one_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Transactions that share an epoch, as brokers before 4.0 have them."""
+    """Transactions that share an epoch, as with brokers before 4.0."""
     monkeypatch.setattr(batch_producer, "FEATURE", "none")
 
 

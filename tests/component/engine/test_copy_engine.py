@@ -132,7 +132,7 @@ def test_a_tail_is_copied_as_it_grows_and_half_a_line_waits(
     value, taken = tmp_path / "given", tmp_path / "taken"
     reader = runs(ticket(bootstrap, source(name, value)))
     reader.until_state("RUNNING")
-    with value.open("ab", buffering=0) as file:  # made only now: a missing file is waited for, and so is its topic
+    with value.open("ab", buffering=0) as file:  # created only now: the task waits for a missing file
         file.write(b"one\r\ntwo\rthr")
         reader.until_records(2)
         runs(ticket(bootstrap, sink(name, taken)))

@@ -107,7 +107,7 @@ async def test_a_topic_that_is_made_anew_under_a_running_sink_is_copied_from_its
 
 
 def cut(folder: Path, topic: str, keeps: int) -> None:
-    """Shortens a partition's log to so many bytes, as a broker that comes up alone in an unclean election does."""
+    """Shortens a partition's log to so many bytes, as a broker does that starts alone in an unclean election."""
     (partition,) = folder.rglob(f"{topic}-0")
     with (partition / LOG).open("r+b") as file:
         file.truncate(keeps)
@@ -150,7 +150,7 @@ async def test_records_that_were_fetched_ahead_of_a_cut_are_taken_all_the_same(
 async def test_a_log_that_has_lost_its_end_is_copied_on_from_where_it_parts(
     broker: BrokerProcess, name: str, runs: Callable[..., Run]
 ) -> None:
-    """It has grown past the sink's position since: its end alone tells nothing."""
+    """The log has grown past the sink's position since: its end alone shows nothing."""
     at = broker.bootstrap
     create_topic(at, name)
     written(at, name, range(20))

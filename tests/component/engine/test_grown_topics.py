@@ -51,7 +51,7 @@ def copied(bootstrap: str, topic: str) -> dict[int, list[bytes | None]]:
 
 
 def committed(bootstrap: str, group: str, topic: str) -> int:
-    """The group's offset; below 0 for none."""
+    """The group's offset; negative if there is none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
         return consumer.committed([TopicPartition(topic, 0)], 30)[0].offset

@@ -50,7 +50,7 @@ def left(bootstrap: str, group: str) -> int:
 
 
 def joined(bootstrap: str, group: str, topic: str, **more: str) -> Consumer:
-    """A consumer that has been given the topic."""
+    """A consumer with an assignment of the topic."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, **more})
     consumer.subscribe([topic])
     until(lambda: consumer.poll(0.1) is None and consumer.assignment(), "a member")
@@ -58,7 +58,7 @@ def joined(bootstrap: str, group: str, topic: str, **more: str) -> Consumer:
 
 
 def had_a_member(bootstrap: str, group: str, topic: str, **more: str) -> None:
-    """A group that has an offset, and had a member."""
+    """Creates a group that has an offset, and had a member."""
     consumer = joined(bootstrap, group, topic, **more)
     consumer.commit(offsets=[TopicPartition(topic, 0, 7, metadata="noted", leader_epoch=3)], asynchronous=False)
     consumer.close()
@@ -134,7 +134,7 @@ async def test_the_leader_keeps_the_offsets_of_every_sink(
 
 
 async def test_what_was_replayed_of_dead_letters_is_kept(bootstrap: str, name: str, tmp_path: Path) -> None:
-    """Else a replay that comes later than the brokers keep it would send all of them back again."""
+    """Otherwise a replay later than the brokers' retention would send all of them again."""
     create_topic(bootstrap, name)
     group = f"keelman-replay-{name}"
     commit(bootstrap, group, name, 7)
@@ -166,8 +166,10 @@ async def test_a_sink_of_an_unknown_class_is_looked_after_and_one_whose_brokers_
 
 @pytest.mark.skipif(not may_set(), reason="no C compiler, to set the brokers' clock")
 async def test_offsets_outlive_the_brokers_retention(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a broker that keeps them for a minute: of two groups that had a member the one is a sink's. The clocks of the
-    broker and of the worker are set ahead."""
+    """On a broker that keeps them for a minute: of two groups that had a member, one is a sink's.
+
+    The clocks of the broker and of the worker are set ahead.
+    """
     clock, ahead = Clock(tmp_path / "clock"), 0
     monkeypatch.setattr(sink_groups, "now", lambda: time.monotonic() + ahead)
     monkeypatch.setattr(sink_groups, "LOOK_SECONDS", 0.05)

@@ -109,7 +109,7 @@ def test_kept_offsets_are_found_in_a_topic_whose_log_begins_above_0(
     cut(run)
     last = max(m.offset() for m in messages(bootstrap, kept_topic))
     client = AdminClient({"bootstrap.servers": bootstrap})
-    alter(client, kept_topic, "cleanup.policy", "compact,delete")  # else the broker deletes nothing
+    alter(client, kept_topic, "cleanup.policy", "compact,delete")  # otherwise the broker deletes nothing
     (deleted,) = client.delete_records([ClientPartition(kept_topic, 0, last)]).values()
     deleted.result(60)
     alter(client, kept_topic, "cleanup.policy", "compact")
@@ -173,7 +173,7 @@ async def test_group_offsets_that_expire_repeat_nothing(
 async def test_offsets_that_are_reset_or_set_through_rest_count(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run], kind: str
 ) -> None:
-    """A reset also after the group's offsets have expired, and a number that the group could have shown anyway."""
+    """A reset also after the group's offsets have expired, and a number that the group could have had anyway."""
     produce(bootstrap, name, range(10))
     config, group, client = kafka_sink(name), f"connect-{name}-out", {"bootstrap.servers": bootstrap}
     if kind != "KafkaSink":

@@ -88,7 +88,7 @@ def test_who_hands_over_in_good_order_goes_on_with_what_it_gets_next(bootstrap: 
 async def test_tasks_that_were_all_killed_settle_and_copy_all_once(
     bootstrap: str, name: str, runs: Callable[..., Run]
 ) -> None:
-    """The first to come back has all partitions for a moment, and shuts the other out; which is then started again."""
+    """The first to come back has all partitions for a moment, and shuts the other out; which is then restarted."""
     produce(bootstrap, name, range(2_000), 4)
     config = kafka_sink(name, **{"keelman.commit.interval.ms": "50"})
     tasks = {task: runs(ticket(bootstrap, config, task=task)) for task in (0, 1)}
@@ -140,7 +140,7 @@ async def members_of(bootstrap: str, group: str) -> int:
 def test_a_task_that_waits_for_its_registry_keeps_its_place(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    """For longer than `max.poll.interval.ms` and a session together."""
+    """It waits for longer than `max.poll.interval.ms` and a session together."""
     create_topic(bootstrap, name)
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(3):

@@ -51,7 +51,7 @@ class Reading:
         self.at: dict[bytes | None, float] = {}
 
     async def until(self, value: bytes) -> None:
-        """Waits until that one has come."""
+        """Waits until this value has come."""
         deadline = time.monotonic() + SECONDS
         while value not in self.at:
             assert time.monotonic() < deadline, f"{value!r} has not come: {self.fetcher.problem} {self.values[-3:]}"
@@ -85,7 +85,7 @@ async def still_leads_by_its_own_word(trio: Trio, topic: str, node: int) -> None
         pytest.skip("its controller was elected since the start, and reaches it past the proxies")
 
 
-# Those that cut a leader off come first: controllers elected since the start find one another past the proxies.
+# The tests that cut a leader off come first: controllers elected since the start find one another past the proxies.
 
 
 async def test_a_leader_that_is_cut_off_from_its_cluster_is_not_believed(trio: Trio, name: str) -> None:

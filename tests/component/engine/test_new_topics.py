@@ -1,4 +1,4 @@
-"""A new topic of a sink's pattern is copied as soon as by Kafka Connect, whose worker reads the same topics."""
+"""A new topic of a sink's pattern is copied as soon as by a Kafka Connect worker that reads the same topics."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def copied(path: Path) -> int:
 
 
 async def seconds_until(path: Path, count: int) -> float:
-    """How long it takes until so many lines are copied."""
+    """The time until so many lines are copied."""
     begun = time.monotonic()
     await eventually(lambda: copied(path) >= count, seconds=60, what=f"{path.name} has {count} lines")
     return time.monotonic() - begun

@@ -217,7 +217,7 @@ def test_a_limit_holds_and_changes_while_it_runs(
     told = run.until_records(4_000)
     seconds = time.monotonic() - started
     assert told.progress.records <= 2_000 * (seconds + 0.5)
-    run.loop.control.apply(limit_to(size=1))  # a wait without end; the group must not lose the member
+    run.loop.control.apply(limit_to(size=1))  # a wait without end, during which the group must not lose the member
     before = run.until(lambda u: u.progress.records_per_second == 0)
     run.loop.control.apply(limit_to())
     run.until_records(100_000)
@@ -287,7 +287,7 @@ def test_a_topic_of_the_list_that_is_made_later_is_read_within_seconds(
 def test_new_topics_of_a_pattern_are_found_as_soon_as_metadata_may_be_old(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run], age: dict[str, str]
 ) -> None:
-    """Two, one after the other: each is waited for from the last look on."""
+    """Two topics, one after the other: each is waited for from the last look on."""
     config = file_sink(name, tmp_path / "taken", topics="", **{"topics.regex": f"{name}-[0-9]"}, **age)
     run = runs(ticket(bootstrap, config))
     produce(bootstrap, f"{name}-1", range(1))

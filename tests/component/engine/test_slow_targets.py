@@ -1,4 +1,4 @@
-"""Targets that take little: a client quota and a thin link. Each copy commits, and no copy run fails."""
+"""Slow targets: a client quota and a slow link. Each copy commits, and no copy run fails."""
 
 import asyncio
 import itertools
@@ -37,7 +37,7 @@ def lines(path: Path) -> None:
 
 
 def fill(bootstrap: str, topic: str, batch_bytes: int) -> None:
-    """Records of 1,000 bytes in batches of about that size."""
+    """Writes records of 1,000 bytes in batches of about that size."""
     producer = Producer({"bootstrap.servers": bootstrap, "batch.size": batch_bytes, "linger.ms": 200})
     for number in range(ALL // 1_000):
         producer.produce(topic, b"%01000d" % number)
@@ -114,7 +114,7 @@ COPIES = (source, at_least_once_source, source_with_intervals, mirror_of_large_b
 def test_each_commits_under_a_quota_in_one_copy_run(
     bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
 ) -> None:
-    """One beside the other: each waits for its own quota."""
+    """Several runs side by side: each waits for its own quota."""
 
     def copies(copy: Callable[..., None]) -> None:
         folder = tmp_path / copy.__name__

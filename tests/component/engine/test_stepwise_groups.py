@@ -54,7 +54,7 @@ def test_another_member_has_some_of_the_partitions_and_gives_them_back(
 def test_a_sink_begins_at_once_with_an_assignor_that_has_nothing_in_common_with_the_one_before(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
-    """Its former self is a member still, with the other one: a static one keeps its place when it ends."""
+    """Its former self is still a member, with the other assignor: a static member keeps its place when it ends."""
     produce(bootstrap, name, range(100), 2)
     config = file_sink(name, tmp_path / "out", **LONG)
     runs(ticket(bootstrap, config)).copied(100)

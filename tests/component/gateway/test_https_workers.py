@@ -1,5 +1,8 @@
-"""A worker cluster with https, passwords, an admin listener and one for metrics, through the whole system: state makes
-its properties, an agent starts it, the gateway reaches it as a user of its own and passes on those of others."""
+"""A worker cluster with https, passwords, an admin listener and one for metrics, through the whole system.
+
+The state service generates its properties, an agent starts it, the gateway reaches it as a user of its own and forwards
+the passwords of others.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ class System:
         return f"{self.keelman.system['http']}/clusters/guarded"
 
     async def status(self, url: str, user: str = "", password: str = "") -> int:
-        """Of a GET, trusting the worker's authority."""
+        """The status of a GET that trusts the worker's authority."""
         tls = ssl.create_default_context(cafile=str(self.ca))
         login = (user, password) if user else None
         async with httpx.AsyncClient(verify=tls, trust_env=False, timeout=30) as client:

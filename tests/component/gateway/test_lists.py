@@ -73,7 +73,7 @@ class Leader:
 
 
 async def demo_runs(gateway: Channel, bootstrap: str, name: str = "demo") -> str:
-    """A worker cluster of this name whose events are on this broker; where its worker answers."""
+    """Creates a worker cluster of this name whose events are on this broker; returns its worker's address."""
     external = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers=bootstrap))
     await BrokerClusterServiceStub(gateway).CreateBrokerCluster(
         brokers.CreateBrokerClusterRequest(name="default", spec=external)

@@ -77,7 +77,7 @@ async def names(stub: PluginServiceStub) -> list[str]:
 
 @functools.cache
 def large_jar() -> bytes:
-    """Packing takes seconds, though there is nothing to pack."""
+    """Packing takes seconds, even of random bytes."""
     return jar_bytes([WEATHER], {"noise": random.Random(1).randbytes(LARGE)})
 
 

@@ -24,8 +24,10 @@ async def system(tmp_path: Path) -> AsyncIterator[System]:
 
 
 async def watched_change(system: System, bootstrap: str) -> tuple[int, int]:
-    """Follows a change until all brokers have it: how many were away at once at most, and how few replicas of the topic
-    were in sync at least."""
+    """Follows a change until all brokers have it.
+
+    Returns the most brokers that were away at once, and the fewest replicas of the topic that were in sync.
+    """
     away, fewest = 0, 3
     while True:
         workloads = await system.of.workloads()

@@ -1,5 +1,7 @@
-"""Two state services of one PostgreSQL, and three hosts with a broker and a worker each. The host of the state service
-that leads is lost with all that is on it."""
+"""Two state services of one PostgreSQL, and three hosts with a broker and a worker each.
+
+The host of the leading state service is lost with everything on it.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ TOPICS = ("lines-0", "lines-1", "lines-2")
 
 
 def begun_to_lead(folder: Path) -> int:
-    """How often a state service has begun to lead, by their logs."""
+    """The number of times that a state service began to lead, from their logs."""
     return len(re.findall(r"\bleads +epoch=", (folder / "state.log").read_text()))
 
 

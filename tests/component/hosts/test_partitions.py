@@ -75,7 +75,7 @@ async def test_it_heals_without_a_person_and_nothing_is_lost_or_doubled(system: 
                     sender.lose(to)
                 if set(names) != {WORKER, BROKER}:  # these copy by themselves
                     await lines.passes(seconds=SECONDS)
-                await asyncio.sleep(max(0.0, cut + SECONDS - loop.time()))  # a partition lasts so long
+                await asyncio.sleep(max(0.0, cut + SECONDS - loop.time()))  # the duration of a partition
                 for sender, to in lost:
                     sender.find(to)
                 mended = loop.time()

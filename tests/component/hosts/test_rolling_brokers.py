@@ -1,4 +1,4 @@
-"""Three brokers on three hosts are restarted one after the other while records are copied: how long nothing comes."""
+"""Three brokers on three hosts are restarted one after the other while records are copied: the time without records."""
 
 import asyncio
 import os

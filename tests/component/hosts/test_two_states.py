@@ -1,5 +1,8 @@
-"""The installation of docs/operations.md that survives the loss of any host, by its commands: two state services with
-certificates on one PostgreSQL, three hosts with an agent and a broker each, and a worker cluster over all of them."""
+"""The installation of docs/operations.md that survives the loss of any host, by its commands.
+
+Two state services with certificates on one PostgreSQL, three hosts with an agent and a broker each, and a worker
+cluster over all of them.
+"""
 
 from __future__ import annotations
 

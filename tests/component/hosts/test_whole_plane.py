@@ -81,7 +81,7 @@ def seconds_since(begun: float) -> str:
 
 
 async def copying(plane: Plane, lines: Copies) -> None:
-    """Connectors copy each file to a topic, and each of these to another."""
+    """Creates connectors that copy each file to a topic, and each of these to another."""
     for topic in TOPICS:
         await plane.create(topic, lines.config(topic))
     sink = {"connector.class": "keelman.connectors.KafkaSinkConnector", "topics": ",".join(TOPICS), "tasks.max": "3"}
@@ -116,7 +116,7 @@ async def a_worker_is_killed(plane: Plane, lines: Copies, figures: Figures) -> N
 
 @contextlib.asynccontextmanager
 async def watched(lines: Copies, topics: Sequence[str]) -> AsyncIterator[dict[str, float]]:
-    """For how long at most no record of a topic was seen within; known when the block is left."""
+    """The longest time without a record of a topic, by topic; known when the block is left."""
     over, longest = asyncio.Event(), dict[str, float]()
     watching = asyncio.create_task(longest_stands(lines, topics, over))
     try:
@@ -127,7 +127,7 @@ async def watched(lines: Copies, topics: Sequence[str]) -> AsyncIterator[dict[st
 
 
 async def a_cable_is_pulled(plane: Plane, lines: Copies, figures: Figures) -> None:
-    """Of a host with a broker and a worker, which is another's job until it is back."""
+    """Pulls the cable of a host with a broker and a worker; others take over until it is back."""
     system = plane.commands.system
     await spread(system, TOPICS, over=3)
     took = await pulled(system, lines, TOPICS, system.hosts["n3"])
@@ -143,7 +143,7 @@ async def a_cable_is_pulled(plane: Plane, lines: Copies, figures: Figures) -> No
 
 
 async def the_brokers_are_restarted(plane: Plane, lines: Copies, figures: Figures) -> None:
-    """One after the other, by a change of a property, under load."""
+    """Restarts one after the other, by a change of a property, under load."""
     commands = plane.commands
     file = commands.system.folder / "load.txt"
     with file.open("w") as stream:
@@ -192,7 +192,7 @@ async def the_leader_is_killed(plane: Plane, lines: Copies, figures: Figures) ->
 
 
 def led(commands: Commands, node: str) -> int:
-    """The last epoch in which the state service of a host began to lead; 0 for none."""
+    """The last epoch in which the state service of a host began to lead; 0 if it never did."""
     result = re.findall(r"\bleads +epoch=(\d+)", (commands.system.folder / f"{node}.log").read_text())
     return max(map(int, result), default=0)
 
@@ -228,7 +228,7 @@ async def searched(plane: Plane, server: PostgresqlServer) -> Search:
 
 
 def lines_of(pem: str) -> list[str]:
-    """The lines of a key that are its own: the first begins as those of all keys of the kind."""
+    """The lines that are particular to a key: the first line of all keys of a kind is the same."""
     return [line for line in pem.splitlines() if line and not line.startswith("-")][1:]
 
 

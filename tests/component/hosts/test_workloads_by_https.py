@@ -37,7 +37,7 @@ async def run(commands: Commands, *words: str, code: int = 0) -> str:
 
 
 def secured(folder: Path, authority: Authority, *addresses: str) -> list[str]:
-    """Properties of workers whose https takes clients with a certificate of the authority alone."""
+    """Properties of workers whose https accepts only clients with a certificate of the authority."""
     fields = {
         "keystore.location": str(authority.issue("worker", *addresses).write_pkcs12(folder / "worker.p12")),
         "keystore.password": PASSWORD,

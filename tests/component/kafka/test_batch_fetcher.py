@@ -132,7 +132,7 @@ async def test_what_a_consumer_sees_of_transactions_and_codecs(
     codecs = {header.codec for actual_until_end in actual_until_ends for header, _ in actual_until_end.batches}
     assert codecs == set(range(5))
     expected = seen(bootstrap, name)
-    for old in (FetchRequest_v4, FetchRequest_v5, FetchRequest_v7):  # as to older brokers
+    for old in (FetchRequest_v4, FetchRequest_v5, FetchRequest_v7):  # the requests for older brokers
         monkeypatch.setattr(Fetch, "_CLASSES", (old,))
         async with fetching(bootstrap, positions, settings=FetchSettings(max_wait_ms=20)) as fetcher:
             assert rows(await until_ends(fetcher, positions)) == expected
@@ -192,7 +192,7 @@ async def test_only_so_much_is_held_until_it_is_taken(bootstrap: str, name: str)
     told = asyncio.Event()
     async with fetching(bootstrap, {(name, 0): 0}, settings=little, arrived=told.set) as fetcher:
         await eventually(lambda: fetcher._arrivals._bytes >= 300_000, seconds=SECONDS, what="as much is held")
-        while told.is_set():  # until it tells of nothing new any more
+        while told.is_set():  # until there are no new reports
             told.clear()
             await first_of(told.wait(), asyncio.sleep(1.0))
         held = sum(item.size for item in fetcher.take())

@@ -27,7 +27,7 @@ Open = Callable[..., AbstractAsyncContextManager[BatchProducer]]
 
 @pytest.fixture
 async def topic(kafka: KafkaProxy) -> str:
-    """Two partitions."""
+    """A topic with two partitions."""
     name = f"topic{next(NUMBERS)}"
     async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:
         await admin.create_topics([NewTopic(name, 2, 1)])
@@ -172,7 +172,7 @@ async def test_a_commit_that_comes_late_does_not_touch_the_next_transaction(
 
 @asynccontextmanager
 async def unwritable_transaction_state(servers: str) -> AsyncIterator[None]:
-    """The coordinator cannot write its log and answers UNKNOWN_SERVER_ERROR: no batch of it is as small as it may be.
+    """The coordinator cannot write its log and answers UNKNOWN_SERVER_ERROR: none of its batches is small enough.
 
     https://github.com/apache/kafka/blob/4.3/core/src/main/scala/kafka/coordinator/transaction/TransactionStateManager.scala
     """
@@ -215,7 +215,7 @@ async def test_a_broker_that_fails_is_no_lost_connection(
 async def test_the_coordinator_is_asked_beside_batches_that_are_slow(
     kafka: KafkaProxy, topic: str, opened: Open
 ) -> None:
-    """A batch that waits for longer than the coordinator is waited for, and a request to it that is never answered."""
+    """A batch that waits for longer than the coordinator's timeout, and a request to it that is never answered."""
     async with (
         transaction_version(kafka.address, 0),
         opened(f"tx-{topic}", request_timeout_ms=3000, delivery_timeout_ms=20_000) as producer,
@@ -341,12 +341,12 @@ async def test_room_is_waited_for_and_a_frozen_broker_holds_nobody_up_that_close
             producer.send(wide, partition, bytearray(large), 1)
         await producer.flush()
         held = kafka.catch(PRODUCE, client_id="producer")
-        for number in range(40):  # more than buffers on the way take
+        for number in range(40):  # more than the buffers on the way hold
             producer.send(wide, number % 8, bytearray(large), 1)
         with pytest.raises(TimeoutError):
             await within(0.3, producer.room())
         await held.seen()
-        await within(20, producer.close())  # less than a request waits for its answer
+        await within(20, producer.close())  # less than a request's timeout
         with pytest.raises(ProduceFailure, match="closed"):
             await producer.room()
         held.release()

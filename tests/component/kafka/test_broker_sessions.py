@@ -47,14 +47,14 @@ async def sessions(properties: Properties, many: int) -> None:
                 if connection not in used:
                     used.append(connection)
                 assert await connection.ask(MetadataRequest([]))
-                await asyncio.sleep(PAUSE_SECONDS)  # else it takes a processor, and so does the broker
+                await asyncio.sleep(PAUSE_SECONDS)  # otherwise it takes a processor, and so does the broker
         await eventually(lambda: all(item._writer is None for item in used[:-1]), what="those before are closed")
 
 
 async def test_no_request_is_lost_when_a_broker_ends_sessions(
     broker: SecureBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reauthentication, "PARTS", (0.4, 0.5))  # of so short a session the rest is soon over
+    monkeypatch.setattr(reauthentication, "PARTS", (0.4, 0.5))  # so short a session is soon over
     await sessions(scram(broker, "SHORT"), 3)
 
 

@@ -1,4 +1,4 @@
-"""Topics as people look at them, on a real broker: their sizes, and their last committed records."""
+"""Topics as users inspect them, on a real broker: their sizes, and their last committed records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def test_topics_are_listed_with_their_sizes(bootstrap: str) -> None:
 
 
 async def test_the_leaders_of_all_topics_are_asked_for_at_once(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One topic after another, a thousand take minutes."""
+    """One request after another would take minutes for a thousand topics."""
     for number in range(3):
         create_topic(bootstrap, f"browsed-together-{number}")
     one_by_one: list[str] = []

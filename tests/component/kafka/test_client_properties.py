@@ -103,7 +103,7 @@ GOOD: dict[str, Callable[[Place], Properties]] = {
 
 
 async def topics_by_both(properties: Properties) -> tuple[set[str], set[str]]:
-    """The topics as aiokafka and librdkafka tell them; a fetcher's client must find the brokers too."""
+    """The topics as aiokafka and librdkafka list them; a fetcher's client must find the brokers too."""
     fetching = LeaderClient(properties, client_id="fetching")
     try:
         await fetching.bootstrap()

@@ -18,7 +18,7 @@ NUMBERS = itertools.count()
 
 @pytest.fixture
 async def topic(kafka: KafkaProxy) -> str:
-    """Two partitions."""
+    """A topic with two partitions."""
     name = f"early{next(NUMBERS)}"
     async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:
         await admin.create_topics([NewTopic(name, 2, 1)])

@@ -1,4 +1,4 @@
-"""Brokers tell when partitions have more than was read: soon, all of them, and not before it can be read."""
+"""Brokers notify when partitions have more than was read: soon, for all of them, and not before it can be read."""
 
 import asyncio
 import signal

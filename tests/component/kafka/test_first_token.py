@@ -36,7 +36,7 @@ Properties = dict[str, str]
 
 @pytest.fixture
 def server() -> Iterator[TokenServer]:
-    """Gives no tokens yet."""
+    """A server that gives no tokens yet."""
     with token_server() as running:
         running.status = 503
         allow_urls(running.url)

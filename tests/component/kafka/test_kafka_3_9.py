@@ -56,7 +56,7 @@ def bootstrap(brokers: Brokers) -> str:
 
 @pytest.fixture
 def one_epoch() -> None:
-    """These brokers have no other transactions."""
+    """These brokers have no other kind of transactions."""
 
 
 def test_lines_are_in_the_topic_once_after_crashes(brokers: Brokers, name: str, tmp_path: Path) -> None:

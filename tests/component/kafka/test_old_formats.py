@@ -29,7 +29,7 @@ def hexed(value: Any) -> str | None:
 
 
 def put_old_files(home: Path) -> None:
-    """In place of the empty files of each topic."""
+    """Replaces the empty files of each topic."""
     for entry in OLD:
         (folder,) = home.rglob(f"{topic_of(entry)}-0")
         for path in folder.glob("0*"):
@@ -38,7 +38,7 @@ def put_old_files(home: Path) -> None:
 
 
 async def test_old_messages_are_read_as_java_reads_them(tmp_path: Path) -> None:
-    """By the mirror's fetcher, and by librdkafka, with which other sinks read."""
+    """Both by the mirror's fetcher, and by librdkafka, with which other sinks read."""
     broker = BrokerProcess(tmp_path)
     await broker.start()
     try:

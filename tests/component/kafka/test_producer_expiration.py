@@ -32,7 +32,7 @@ SOON = (
 
 @pytest.fixture(scope="module")
 def clock(tmp_path_factory: pytest.TempPathFactory) -> Clock:
-    """The broker's."""
+    """The clock of the broker."""
     if not may_set():
         pytest.skip("no C compiler, to set the broker's clock")
     return Clock(tmp_path_factory.mktemp("clock") / "clock")
@@ -49,7 +49,7 @@ async def kafka(tmp_path_factory: pytest.TempPathFactory, clock: Clock) -> Async
 
 @dataclass(frozen=True)
 class DescribeProducers(WireRequest):
-    """DescribeProducers 0, of one partition; the answer as it came.
+    """DescribeProducers 0, of one partition; the answer as raw bytes.
 
     https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/DescribeProducersResponse.json
     """

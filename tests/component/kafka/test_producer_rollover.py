@@ -1,6 +1,6 @@
 """The end of a producer id's epochs: transaction version 2 uses one for each transaction, so it comes every 32,766.
 
-The coordinator then gives a new producer id with the answer to EndTxn (KIP-890):
+The coordinator then returns a new producer id in the answer to EndTxn (KIP-890):
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-890:+Transactions+Server-Side+Defense
 """
 
@@ -39,7 +39,7 @@ async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kafka
 
 @pytest.mark.parametrize("name", IDS)
 async def test_a_producer_goes_on_with_the_id_after_its_own(kafka: KafkaProxy, name: str) -> None:
-    """The answer that has the new id is lost; or the request is late, and arrives during the new id's transaction."""
+    """The answer with the new id is lost; or the request is late, and arrives during the new id's transaction."""
     held = None
     async with open_producer(kafka.address, name, request_timeout_ms=4000) as producer:
         first = producer.identity

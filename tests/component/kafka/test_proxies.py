@@ -31,7 +31,7 @@ async def topic(kafka: KafkaProxy) -> str:
 
 
 async def aside(work: Callable[[], T]) -> T:
-    """A client's blocking call: the proxy runs in this loop."""
+    """Runs a client's blocking call in a thread: the proxy runs in this loop."""
     return await asyncio.to_thread(work)
 
 

@@ -81,7 +81,7 @@ async def test_partitions_that_a_topic_is_given_are_read_too(bootstrap: str, nam
 
 
 async def test_of_a_key_in_two_partitions_the_newest_row_counts_at_a_start(bootstrap: str, name: str) -> None:
-    """Whichever partition is read first: there are many, of which each has the newest row of one key."""
+    """Whichever partition is read first: each of many partitions has the newest row of one key."""
     create_topic(bootstrap, name, 4)
     plain, now = writer(bootstrap), int(time.time() * 1000)
     for number in range(4):
@@ -134,7 +134,7 @@ async def test_a_table_has_what_is_committed_and_its_position_passes_markers(boo
 async def test_a_topic_that_was_just_made_is_waited_for_in_silence(
     bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A broker answers for partitions that it does not lead yet that it does not."""
+    """A broker answers for partitions that it does not lead yet that it is not their leader."""
     told = structlog.testing.CapturingLogger()
     monkeypatch.setattr(table_module, "log", told)
     partitions = 25
@@ -180,7 +180,7 @@ async def test_a_table_goes_on_after_its_broker_was_killed(tmp_path: Path, name:
             another = writer(bootstrap)
             another.produce(name, b"2", b"after", 1)
             assert another.flush(60) == 0
-            with contextlib.suppress(KeelmanError):  # its clients may still be on their way back
+            with contextlib.suppress(KeelmanError):  # its clients may still be reconnecting
                 await table.read_to_end(seconds=5.0)
             await table.read_to_end(seconds=SECONDS)
             assert kept(rows) == {b"before": b"1", b"after": b"2"}

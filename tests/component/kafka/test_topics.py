@@ -1,4 +1,4 @@
-"""Topics that we make ourselves: made once, refused with the brokers' own words."""
+"""Topics that keelman creates itself: created once, refused with the brokers' own words."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A broker that lets no transaction stay open for as long as ours by default."""
+"""A broker that permits no transaction to stay open for as long as ours by default."""
 
 from collections.abc import AsyncIterator
 

@@ -1,5 +1,7 @@
-"""The Spark service on masters of other hosts: a standalone cluster and a Spark Connect server in a network namespace
-of their own, which reach this host over one cable, with nothing of keelman but the pack."""
+"""The Spark service on masters of other hosts: a standalone cluster and a Spark Connect server.
+
+Both are in a network namespace of their own, which reaches this host over one cable, with only the pack of keelman.
+"""
 
 from __future__ import annotations
 
@@ -55,13 +57,13 @@ class Hosts:
 
     @property
     def certificate(self) -> Path:
-        """Signed by itself; its key is beside it."""
+        """A self-signed certificate; its key is beside it."""
         return self.folder / "certificate.pem"
 
 
 @dataclass
 class Spark:
-    """One Spark service, and the port of its door for slots of other hosts."""
+    """One Spark service, and its port for slots of other hosts."""
 
     service: SparkService
     door: int
@@ -94,7 +96,7 @@ def ending(cluster: Cluster) -> Iterator[Cluster]:
 
 
 def sign(certificate: Path) -> None:
-    """A certificate for NAME, and its key."""
+    """Creates a certificate for NAME, and its key."""
     words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
     files = ["-keyout", certificate.with_suffix(".key"), "-out", certificate]
     names = ["-subj", "/CN=slots", "-addext", f"subjectAltName=DNS:{NAME}"]
@@ -127,7 +129,7 @@ async def spark(hosts: Hosts, request: pytest.FixtureRequest) -> AsyncIterator[S
 
 
 def read(bootstrap: str, topic: str, numbers: list[int], seconds: float) -> None:
-    """Adds the committed numbers in their order, until all are there."""
+    """Appends the committed numbers in their order, until all are there."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -146,8 +148,10 @@ def read(bootstrap: str, topic: str, numbers: list[int], seconds: float) -> None
 
 
 async def answer_to(method: Callable[[], Any], message: object) -> object:
-    """The answer to a call of a stream's first message. gRPC forgets a status that comes before the message is written:
-    the call is made again then."""
+    """The answer to a call of a stream's first message.
+
+    gRPC loses a status that comes before the message is written: the call is repeated then.
+    """
     while True:
         call = method()
         try:

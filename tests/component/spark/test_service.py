@@ -1,4 +1,4 @@
-"""The Spark service as a real process, with real Spark jobs for slots; only the task loop inside is a small one."""
+"""The Spark service as a real process, with real Spark jobs for slots; only the task loop inside is a test's."""
 
 from __future__ import annotations
 
@@ -58,14 +58,14 @@ async def spark(services: list[Spark], tmp_path_factory: pytest.TempPathFactory)
 
 @pytest_asyncio.fixture
 async def spark_worker(spark: Spark, request: pytest.FixtureRequest) -> AsyncIterator[Worker]:
-    """A worker of the test's own, and so slots of its own."""
+    """A worker of the test's own, which has slots of its own."""
     async with worker(spark, f"{request.node.name}:8083") as new_worker:
         yield new_worker
 
 
 @pytest_asyncio.fixture(scope="module")
 async def steady(services: list[Spark], tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worker]:
-    """A worker for tests that leave its slots whole: each new slot takes a second or two."""
+    """A worker for tests that do not damage its slots: each new slot takes a second or two."""
     async with worker(await serving(services, tmp_path_factory), "steady:8083") as new_worker:
         yield new_worker
 

@@ -1,5 +1,7 @@
-"""The databases of the state service's tests: an SQLite file, or a PostgreSQL that the tests start once. An S3 server,
-started once too."""
+"""The databases of the state service's tests: an SQLite file, or a PostgreSQL that the tests start once.
+
+An S3 server, started once too.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -12,7 +14,7 @@ from support.state.service import state_in_loop
 
 @pytest.fixture(scope="session")
 def postgresql():
-    """A function that makes databases of a PostgreSQL."""
+    """A function that creates databases of a PostgreSQL."""
     if not BINARIES:
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
     with started_postgresql() as database:
@@ -29,7 +31,7 @@ async def s3_server(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[O
 
 @pytest.fixture
 def s3(s3_server: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> ObjectStore:
-    """That server, whose keys are in the environment of this process."""
+    """The S3 server, whose keys are in the environment of this process."""
     for name, value in s3_server.environment.items():
         monkeypatch.setenv(name, value)
     return s3_server
@@ -42,6 +44,6 @@ def url(request, tmp_path) -> str:
 
 @pytest.fixture
 async def clients(tmp_path, url):
-    """Of a state service with each of the databases."""
+    """Clients of a state service with each of the databases."""
     async with state_in_loop(tmp_path, database=url, key_file=tmp_path / "secrets.key") as (state, _):
         yield state

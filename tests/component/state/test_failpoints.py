@@ -139,13 +139,13 @@ class Story:
 
 
 async def plugin(clients: Clients) -> Plugin:
-    """The only one."""
+    """The only plugin."""
     (actual_plugin,) = (await clients.plugins.ListPlugins(plugins_pb.ListPluginsRequest())).plugins
     return actual_plugin
 
 
 async def checked(home: Home, *, swept: bool = False) -> None:
-    """Nothing in the database is half done; after a start that ended well also no file of a plugin is left."""
+    """Nothing in the database is half done; after an orderly start also no file of a plugin is left."""
     async with open_store(str(home.database), key_file=home.secrets_key) as store:
         async with store.database.read() as session:
             rows = (await session.exec(select(OutboxRow).order_by(OutboxRow.revision))).all()
@@ -185,7 +185,7 @@ class Killed:
     file: Path
 
     async def start(self, step: str) -> None:
-        """Started with a step at which it will end once the file is there."""
+        """Starts it with a step at which it will end once the file exists."""
         self.file.unlink(missing_ok=True)
         self.state.environment = {"KEELMAN_FAILPOINT": step, "KEELMAN_FAILPOINT_FILE": str(self.file)}
         await self.state.start()
@@ -230,7 +230,7 @@ async def test_a_kill_leaves_nothing_half_done(tmp_path: Path, cases: list[Case]
 async def kill(killed: Killed, story: Story, clients: Clients, case: Case) -> None:
     """Makes it end at this step, of its start or of its work."""
     step, passages = case
-    print(f"killed at {step}, which is passed {passages} times before")  # shown where it fails
+    print(f"killed at {step}, which is passed {passages} times before")  # shown if the test fails
     if step in AT_START:
         await killed.state.end()
         killed.file.write_text("0")

@@ -30,12 +30,12 @@ TOPIC = "state-down"
 
 
 def end_of(consumer: Consumer) -> int:
-    """How many records the topic has."""
+    """The number of records in the topic."""
     return int(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=30)[1])
 
 
 async def copied(consumer: Consumer, seconds: float) -> float:
-    """Records a second over this time."""
+    """Measures the records a second over this time."""
     first, begun = await asyncio.to_thread(end_of, consumer), time.monotonic()
     await asyncio.sleep(seconds)  # the measurement is a time
     last = await asyncio.to_thread(end_of, consumer)

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.component
 
 
 def body(pem: bytes | str) -> list[str]:
-    """The lines of a key that are its own: the first begins as those of all keys of the kind."""
+    """The lines that are particular to a key: the first line of all keys of a kind is the same."""
     text = pem if isinstance(pem, str) else pem.decode()
     return [line for line in text.splitlines() if line and not line.startswith("-")][1:]
 

@@ -251,7 +251,7 @@ def signed(authority: Authority, holder: Identity, begin: timedelta, life: timed
 
 
 async def of_installation(new_installation: Installation) -> Authority:
-    """The CA with its key, as only the database and the key file have it."""
+    """The CA with its key, which only the database and the key file have."""
     connection = sqlite3.connect(new_installation.state_home.database)
     certificate, sealed = connection.execute("SELECT certificate, secret FROM authority").fetchone()
     connection.close()
@@ -282,7 +282,7 @@ async def test_certificates_that_tls_refuses_are_explained(
         assert "check the clock, or join again" in await handshake_problem(trust_system.state, shown, STATE_NAME)
     assert await handshake_problem(trust_system.state, own, STATE_NAME) == ""
     assert "is of another host" in await handshake_problem(trust_system.state, own, server_name(node("tls")))
-    told = capfd.readouterr().err  # in the log of the state service, by grpc itself
+    told = capfd.readouterr().err  # grpc itself writes it to the log of the state service
     for reason in (
         "certificate has expired", "certificate is not yet valid", "self signed certificate in certificate chain",
         "PEER_DID_NOT_RETURN_A_CERTIFICATE",

@@ -1,4 +1,4 @@
-"""Clients of other languages, made from protos/ by their own tools: TLS by the CA of the installation, and a token."""
+"""Clients of other languages, generated from protos/ by their tools: TLS by the installation's CA, and a token."""
 
 from __future__ import annotations
 

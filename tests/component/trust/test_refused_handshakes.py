@@ -21,7 +21,7 @@ AGENT = "keelman://node/n1"
 
 @pytest.fixture
 async def state(tmp_path: Path) -> AsyncIterator[tuple[StateProcess, Authority]]:
-    """A state service that trusts a CA of ours."""
+    """A state service that trusts a CA of the test's."""
     authority = Authority()
     own = authority.issue("state", "127.0.0.1")
     files = {"tls_certificate": own.chain_pem, "tls_key": own.key_pem, "client_ca": authority.pem}

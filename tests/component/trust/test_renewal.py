@@ -45,5 +45,5 @@ async def test_all_certificates_are_renewed_and_nobody_is_started_again(
             async with channel(
                 new_installation.state, root_certificates=pems.roots, client=pems, server_name=STATE_NAME
             ) as link:
-                await link.channel_ready()  # by a certificate of state's that came since
+                await link.channel_ready()  # by a newer certificate of the state service
                 assert SessionServiceStub(link)

@@ -1,5 +1,7 @@
-"""Members of an installation whose state services are several: one ends, and they go to another by the addresses that
-joining gave them."""
+"""Members of an installation with several state services.
+
+One service ends, and the members use another by the addresses that joining gave them.
+"""
 
 from __future__ import annotations
 

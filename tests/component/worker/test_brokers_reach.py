@@ -1,4 +1,4 @@
-"""A worker's note that its brokers are out of its reach: it is there while they are, with the cause, and only then."""
+"""A worker's note that its brokers are unreachable: it exists as long as they are, with the cause."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.component
 
 @pytest.fixture
 async def link(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Proxy]:
-    """The way to the broker; the watch is quick."""
+    """The link to the broker, with a short interval of the watch."""
     for name, seconds in (("SILENT", 0.2), ("LOOK", 0.05), ("ASK", 1.0)):
         monkeypatch.setattr(brokers_reach, f"{name}_SECONDS", seconds)
     host, _, port = bootstrap.rpartition(":")
@@ -29,7 +29,7 @@ async def link(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def noted(file: Path) -> ReachNote:
-    """The note, once it is there."""
+    """The note, once it exists."""
     return await eventually(lambda: ReachNote.read(file, os.getpid()), seconds=30, what="the note is there")
 
 

@@ -53,7 +53,7 @@ async def groups_of(client: Client) -> tuple[str, str]:
 
 
 async def answered(reach: CoordinatorsReach) -> None:
-    """Waits until neither is a problem."""
+    """Waits until neither coordinator is a problem."""
 
     async def fine() -> bool:
         return await reach.problem() is None

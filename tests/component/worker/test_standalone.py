@@ -55,7 +55,7 @@ async def test_a_standalone_worker(bootstrap: str, spark: SparkService, tmp_path
         await eventually(lambda: position(offsets) == 19, seconds=60)
         await eventually(lambda: "third" in lines(copy), seconds=60)
 
-        # A worker that ends writes down how far it has come.
+        # A worker that ends in order writes its offsets.
         with source.open("a") as more:
             more.write("fourth\n")
         await eventually(lambda: lines(copy)[-1] == "fourth", seconds=60)
@@ -86,7 +86,7 @@ BETTER = {
 
 
 async def answers_as_recorded(worker: Started, source: Path) -> None:
-    """Every step of the record is answered as Connect's standalone worker answered it."""
+    """Every step of the record gets the same answer as from Connect's standalone worker."""
     recorded = iter(json.loads((RECORDED_FOLDER / "worker" / "standalone.json").read_text()))
     for method, path, body in STEPS:
         if path.startswith("until "):
@@ -108,7 +108,7 @@ async def has_state(worker: Started, path: str, state: str) -> bool:
 
 
 async def agrees(worker: Started, source: Path, step: Step, expected: tuple[int, Any]) -> bool:
-    """Raises AssertionError unless the answer is as it should be."""
+    """Raises AssertionError unless the answer is as expected."""
     method, path, body = step
     answer = await worker.ask(method, path, filled(body, {"{input}": str(source)}))
     words = {str(source): "{input}", f"127.0.0.1:{worker.port}": "{worker}"}

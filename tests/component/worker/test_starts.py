@@ -1,4 +1,4 @@
-"""A worker with nothing but a broker: its start, its Spark service, its ends."""
+"""A worker with nothing but a broker: its start, its Spark service, its end."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_a_worker_needs_nothing_but_a_broker(
         await eventually(lambda: logged in " ".join(worker.output.split()), seconds=60)
         await eventually(lambda: lines(copy) == ["one", "two"], seconds=90)
 
-        # Its Spark service dies: another takes its place.
+        # Its Spark service dies: the worker starts another.
         first = worker.spark()
         first.kill()
         await eventually(lambda: "spark_ended" in worker.output)
@@ -60,7 +60,7 @@ async def test_a_worker_needs_nothing_but_a_broker(
         await eventually(lambda: lines(copy) == ["one", "two", "three"], seconds=90)
         await eventually(lambda: worker.spark().pid != first.pid)
 
-        # Ctrl-C drains, and takes the Spark service along.
+        # Ctrl-C drains, and ends the Spark service too.
         family = worker.family()
         assert await worker.end(signal.SIGINT) == 0
         await eventually(lambda: gone(family), what="what was below it has ended")
@@ -105,7 +105,7 @@ async def test_a_worker_whose_master_is_nobodys_address_says_so_and_answers(boot
 async def test_a_worker_whose_cluster_has_no_executor_says_so_until_there_is_one(
     bootstrap: str, tmp_path: Path
 ) -> None:
-    """A standalone master is up; workers come and go."""
+    """A standalone master runs; its workers come and go."""
     create_topic(bootstrap, "no-executor-lines")
     cluster = Cluster(tmp_path, free_ports(1)[0])
     try:

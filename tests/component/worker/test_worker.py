@@ -126,8 +126,8 @@ async def _no_status(worker: WorkerProcess, name: str) -> bool:
 
 async def test_a_task_from_ticket_to_end(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
     side, address = link
-    # A dead member does not lapse while this test waits, and its farewell would be its agent's: its successor has to
-    # replace it.
+    # A dead member does not lapse while this test waits, and its farewell would be its agent's task: its successor has
+    # to replace it.
     late = {"session.timeout.ms": "120000", "keelman.restart.backoff.ms": "60000"}
     flags = ("--member-file", str(tmp_path / "member.json"))
     worker = WorkerProcess(tmp_path, bootstrap, "life", address, late, flags=flags)
@@ -255,7 +255,7 @@ async def test_a_cluster_of_java_workers_is_taken_over(
         *((f"task-old-{n}", {"properties": {"task.class": "T", "n": str(n)}}) for n in range(3)),
         ("commit-old", {"tasks": 3}),
         ("tasks-fencing-old", {"task-count": 3}),
-        # A leader ended when it had put the one task into force and not fenced the two before it.
+        # A leader ended after it had put the one task into force and before it fenced the two before it.
         ("connector-half", {"properties": half}),
         ("tasks-fencing-half", {"task-count": 2}),
         ("task-half-0", {"properties": {"task.class": "org.apache.kafka.connect.file.FileStreamSourceTask", **half}}),
@@ -345,7 +345,7 @@ async def test_topics_are_made_as_wanted_and_wrong_ones_refused(bootstrap: str) 
 
 
 async def ensured(admin: Admin, topic: CompactedTopic) -> list[int]:
-    """As a worker waits while a new topic is not known to every broker."""
+    """Waits as a worker does while a new topic is not known to every broker."""
 
     async def made() -> list[int]:
         try:

@@ -182,7 +182,7 @@ time.sleep(600)
 
 
 class Node:
-    """One home, its agents one after another, and the state service they talk to."""
+    """One home, its agents one after another, and their state service."""
 
     def __init__(self, folder: Path) -> None:
         self.home = Home(folder / "home")
@@ -243,7 +243,7 @@ class Node:
 
 @contextlib.asynccontextmanager
 async def running_node(folder: Path) -> AsyncIterator[Node]:
-    """A node with its session service, and nothing of it left afterwards."""
+    """A node with its session service; no process of it is left afterwards."""
     node = Node(folder)
     await node.state_up()
     try:

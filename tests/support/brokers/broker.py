@@ -14,7 +14,7 @@ from support.brokers.kafka_proxy import KafkaProxy
 from support.places import with_tests
 from support.program import Program
 
-START_SECONDS = 240.0  # on a machine with twenty times as much to do as it can, one takes a minute
+START_SECONDS = 240.0  # on an overloaded machine a start takes a minute
 INTERNAL_PARTITIONS = 3
 """Of the topics of groups and of transactions each, of brokers that are short-lived."""
 # Java's quick compiler alone: half the CPU for a start (2.1 s instead of 4.2) and for a test's few thousand requests.
@@ -102,7 +102,7 @@ async def started_broker(home: Path, *flags: str, lasting: bool = False) -> Asyn
 
 @contextlib.asynccontextmanager
 async def proxied_broker(home: Path, broker: BrokerProcess | None = None, *flags: str) -> AsyncIterator[KafkaProxy]:
-    """A broker that clients reach through a proxy alone, whose address it advertises; `broker`, where given."""
+    """A broker that clients reach only through a proxy, whose address it advertises; `broker`, if given."""
     broker = broker or BrokerProcess(home)
     async with KafkaProxy("127.0.0.1", broker.port) as proxy:
         broker.flags = (*flags, "--advertised", proxy.address)

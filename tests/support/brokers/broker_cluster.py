@@ -64,7 +64,7 @@ class BrokerCluster:
 
     @property
     def output(self) -> str:
-        """All that the brokers wrote."""
+        """All output of the brokers."""
         return "\n".join(f"broker {node}:\n{broker.output}" for node, broker in self.brokers.items())
 
     def pid(self, node: int) -> int:
@@ -95,7 +95,7 @@ class BrokerCluster:
         await self.brokers[node].end()
 
     async def kill(self, node: int) -> None:
-        """kill -9, of a frozen one too."""
+        """Sends kill -9, also to a frozen broker."""
         self._java(node).kill()
         self._frozen.pop(node, None)
         await self.brokers[node].ended()  # which collects it
@@ -127,8 +127,10 @@ class BrokerCluster:
                 java.resume()
 
     async def create(self, topic: str, *replicas: Sequence[int], **config: str) -> None:
-        """A topic with one partition for each of these lists of replicas, whose first leads it; `config` has `_` for
-        each `.`."""
+        """Creates a topic with one partition for each of these lists of replicas, whose first node leads it.
+
+        `config` has `_` for each `.`.
+        """
         settings = {key.replace("_", "."): value for key, value in config.items()}
         new = NewTopic(topic, len(replicas), replica_assignment=[list(r) for r in replicas], config=settings)
         await self._until_answered(creation(self._client, new, MOVE_SECONDS))
@@ -203,7 +205,7 @@ class BrokerCluster:
         await until(there, 2 * MOVE_SECONDS, "all replicas are in sync")
 
     async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        """Gives a partition to these replicas, the first of them preferred; returns when they alone have it."""
+        """Gives a partition to these replicas, the first of them preferred; returns when only they have it."""
 
         async def asked() -> bool:
             admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)

@@ -62,8 +62,7 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float, what: 
 
 
 def coordinating(name: str, partitions: int) -> int:
-    """The partition in which the records of a group or of a transactional id are, as Kafka chooses it: by Java's hash
-    of the name."""
+    """The partition with the records of a group or transactional id, chosen by Java's hash of the name, as in Kafka."""
     value = string_hash(name)
     signed = value - (1 << 32) if value >= 1 << 31 else value
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions

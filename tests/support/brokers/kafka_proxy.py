@@ -30,7 +30,7 @@ from support.proxy import Ends, Proxy, Tunnel
 PRODUCE = 0
 INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
 
-# From which version on the request is flexible (header v2, compact strings), for those whose first field is the
+# The first flexible version of each request (header v2, compact strings), for requests whose first field is the
 # transactional id; AddPartitionsToTxn has it first up to version 3.
 # https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message
 FLEXIBLE_FROM = {
@@ -57,8 +57,10 @@ class Fate(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class ProxiedRequest:
-    """A request as far as the proxy has read it. `transactional_id` is empty where there is none or it is not the first
-    field."""
+    """A request as far as the proxy has read it.
+
+    `transactional_id` is empty if there is none or it is not the first field.
+    """
 
     api_key: int
     version: int
@@ -118,12 +120,12 @@ class Catch:
         return self.answer
 
     def note_seen(self, request: ProxiedRequest) -> None:
-        """The request has come."""
+        """Records that the request has come."""
         self.request = request
         self._seen.set()
 
     def note_answer(self, answer: bytes | None) -> None:
-        """The answer has come, or never will (None)."""
+        """Records the answer; None if it will never come."""
         self.answer = answer
         self.over.set()
 
@@ -137,7 +139,7 @@ class KafkaTunnel(Tunnel):
         self._kafka = proxy
 
     async def requests(self) -> AsyncIterator[bytes]:
-        """Whole requests, but those that meet another fate."""
+        """Whole requests, except those with another fate."""
         try:
             while True:
                 request = parsed(await _frame(self.client_in))
@@ -189,7 +191,7 @@ class KafkaProxy(Proxy):
     """The proxy before one broker."""
 
     def __init__(self, host: str, port: int) -> None:
-        """As of `Proxy`."""
+        """`host` and `port` as in `Proxy`."""
         super().__init__(host, port, tunnel=KafkaTunnel)
         self._catches: list[Catch] = []
         self.counts: dict[int, int] = {}
@@ -202,7 +204,7 @@ class KafkaProxy(Proxy):
     def catch(
         self, api_key: int, fate: Fate = Fate.HOLD, *, transactional_id: str = "", client_id: str = "", nth: int = 1
     ) -> Catch:
-        """Catches the n-th request from now on that fits; `client_id` is the beginning of one."""
+        """Catches the n-th matching request from now on; `client_id` is a prefix."""
         result = Catch(api_key, fate, transactional_id, client_id, nth)
         self._catches.append(result)
         return result
@@ -222,7 +224,7 @@ class KafkaProxy(Proxy):
 
 
 def of_client(prefix: str) -> Callable[[Tunnel], bool]:
-    """Chooses connections whose client id begins so, for `affects`, `cut` and `reset`."""
+    """Chooses connections whose client id has this prefix, for `affects`, `cut` and `reset`."""
     return lambda tunnel: tunnel.client_id.startswith(prefix)
 
 

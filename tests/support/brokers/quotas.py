@@ -40,7 +40,7 @@ class _Alter(WireRequest, key=49, version=1, answer=_Altered):
 
 
 async def limit_producer(bootstrap: str, client_id: str, bytes_per_second: float) -> None:
-    """Sets `producer_byte_rate` of one client id: all producers that call themselves so share it.
+    """Sets `producer_byte_rate` of one client id: all producers with this client id share it.
 
     A broker counts over eleven samples of a second, so a burst of some ten seconds' worth passes at full speed.
     """

@@ -1,5 +1,7 @@
-"""Runs a real broker with a listener of every kind: TLS with and without client certificates, each SASL mechanism;
-ACLs."""
+"""Runs a real broker with a listener of every kind, and ACLs.
+
+The listeners: TLS with and without client certificates, and each SASL mechanism.
+"""
 
 from __future__ import annotations
 
@@ -57,8 +59,10 @@ class SecureBroker:
     program: Program
 
     def at(self, listener: str) -> str:
-        """Bootstrap servers: PLAINTEXT, TLS, MUTUAL, SASL (PLAIN, SCRAM), SASLTLS, SHORT and SHORTTLS (the same),
-        OAUTH."""
+        """Bootstrap servers of a listener.
+
+        PLAINTEXT, TLS, MUTUAL, SASL (PLAIN, SCRAM), SASLTLS, SHORT and SHORTTLS (the same), OAUTH.
+        """
         return f"127.0.0.1:{self.ports[listener]}"
 
     @property

@@ -35,7 +35,7 @@ class Commands:
         self._process = process
 
     async def run(self, words: Sequence[str], *, seconds: float = 120.0) -> Ran:
-        """How one command ended."""
+        """Runs one command; returns its result."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps([*words, "--home", str(self.home)]).encode() + b"\n")
@@ -43,7 +43,7 @@ class Commands:
             return Ran(*json.loads(await self._process.stdout.readline()))
 
     async def ran(self, line: str, code: int = 0) -> Ran:
-        """The same of a line, which must end with this code."""
+        """Runs a line, which must end with this code."""
         result = await self.run(line.split())
         assert result.code == code, result
         return result
@@ -51,7 +51,7 @@ class Commands:
 
 @contextlib.asynccontextmanager
 async def commands(home: Path) -> AsyncIterator[Commands]:
-    """Takes commands for as long as the block runs."""
+    """Runs commands for as long as the block lasts."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", MANY), stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, limit=LONGEST
     )

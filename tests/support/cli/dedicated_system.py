@@ -31,13 +31,13 @@ class System:
         return operation
 
     async def done(self, answer: Any) -> Any:
-        """The operation of an answer, which succeeds."""
+        """Waits for the operation of an answer, which must succeed."""
         operation = await self.dedicated.ended(answer)
         assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
         return operation
 
     async def deleted(self, *names: str) -> None:
-        """Deletes them, all at once."""
+        """Deletes these connectors, all at once."""
         answers = [await self.dedicated.delete(name) for name in names]
         for name, answer in zip(names, answers, strict=True):
             await self.done(answer)
@@ -55,7 +55,7 @@ class System:
         await eventually(has_begun, seconds=60, what=f"step {step} begins")
 
     async def eventually_done(self, answer: Any) -> None:
-        """The same, while the state service comes back."""
+        """The same while the state service restarts."""
 
         async def has_ended() -> Any:
             with contextlib.suppress(Unavailable):
@@ -73,7 +73,7 @@ class System:
         return {n: (len(t.partitions), configs[n]["cleanup.policy"].value or "") for n, t in result.topics.items()}
 
     def workers(self, name: str) -> list[int]:
-        """Process ids of its workers, by the mark that their agent gave them."""
+        """Process ids of its workers, by their agent's mark."""
         workers = []
         for process in self.keelman.processes():
             with contextlib.suppress(psutil.Error):

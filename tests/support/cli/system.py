@@ -82,7 +82,7 @@ class Keelman:
         return system
 
     def pid_of(self, service: str) -> int:
-        """Process id of one of up's services, now."""
+        """Process id of one of the services of `keelman up`, at present."""
         return next(int(s["process"]["pid"]) for s in self.system["services"] if s["name"] == service)
 
     def processes(self) -> list[psutil.Process]:
@@ -121,12 +121,12 @@ class Keelman:
         await eventually(gone, every=0.2, what=f"processes of {self.home} are gone")
 
     def kill_everything(self) -> None:
-        """kill -9 of every process of this home; some end each other first."""
+        """Sends kill -9 to every process of this home; some end each other first."""
         for process in self.processes():
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal.SIGKILL)
 
 
 def numbered(first: int, count: int) -> bytes:
-    """Lines that tell their place, so that a lost, doubled or moved one shows."""
+    """Lines that contain their number, so that a lost, doubled or moved line shows."""
     return b"".join(b"%07d %s\n" % (n, b"x" * (n % 80)) for n in range(first, first + count))

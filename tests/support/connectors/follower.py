@@ -29,7 +29,7 @@ class Follower:
         return reader
 
     def read(self) -> int:
-        """One read; gives how many lines came."""
+        """Reads once; returns the number of lines."""
         batch = self.reader.read()
         if batch is None:
             return 0
@@ -40,14 +40,14 @@ class Follower:
         return len(batch.values.values)
 
     def all(self) -> list[bytes]:
-        """Reads until nothing more comes, a few times: a change of files takes reads that give nothing."""
+        """Reads until nothing more comes, a few times: a change of files takes reads without lines."""
         idle = 0
         while idle < 5:
             idle = 0 if self.read() else idle + 1
         return self.lines
 
     def restart(self) -> None:
-        """As after a crash or a stop: only the offset is left."""
+        """Restarts as after a crash or a stop: only the offset is left."""
         self.reader.close()
         self.reader = self._open()
 

@@ -1,4 +1,4 @@
-"""A third party's connectors that do their worst, in the method and the way that their configuration names."""
+"""A third party's connectors that misbehave, in the method and the way that their configuration names."""
 
 from pathlib import Path
 

@@ -77,7 +77,7 @@ def plain(value: Any) -> Any:
 def write_with(
     kind: type[RegistryConverter], schema: Schema | None, value: Any, **config: str
 ) -> tuple[MemoryRegistry, bytes | None]:
-    """A new registry, and the payload that a converter makes of a value with it."""
+    """A new registry, and the payload that a converter writes of a value with it."""
     registry = MemoryRegistry()
     (payload,) = registry.converter(kind, **config).from_connect(Column([value], schema))
     return registry, payload

@@ -21,7 +21,7 @@ class Numbers(DataSource):
 
 
 class NumbersReader(DataSourceReader):
-    """Three rows a part, two of them for a topic that they name."""
+    """Three rows a part, two of which name a topic."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic

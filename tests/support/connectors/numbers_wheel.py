@@ -1,4 +1,4 @@
-"""A third party's connectors, made as a wheel: numbers in, exactly once, and numbers out; both have moods."""
+"""A third party's connectors, built as a wheel: numbers in, exactly once, and numbers out; both can misbehave."""
 
 from pathlib import Path
 
@@ -123,7 +123,7 @@ def numbers_wheel(
     version: str = "7.1",
     head: str = "",
 ) -> Path:
-    """Writes the wheel into a folder of plugin.path; the two classes go by these names. `head` is run first."""
+    """Writes the wheel into a folder of plugin.path; the two classes have these names. `head` is run first."""
     info = f"{distribution}-{version}.dist-info"
     metadata = METADATA.format(version=version).replace("acme-weather", distribution.replace("_", "-"))
     code = MODULE.replace('version = "7.1"', f'version = "{version}"')

@@ -73,6 +73,6 @@ def pair_wheel(folder: Path) -> Path:
 
 
 def starts(folder: Path, number: int) -> int:
-    """How often a task was started."""
+    """The number of times that a task was started."""
     file = folder / f"starts-{number}"
     return len(file.read_text().splitlines()) if file.exists() else 0

@@ -20,7 +20,7 @@ _WHOLE = re.compile(rb"(\d{7}) x{190}\n")
 
 
 def line(number: int) -> bytes:
-    """A numbered record, so long that some of them fill a page."""
+    """A numbered record, so long that a few of them fill a page."""
     return b"%07d " % number + b"x" * 190
 
 
@@ -48,7 +48,7 @@ class SunkFile:
         return self._writer
 
     def write(self, to: int) -> None:
-        """Writes records up to this one, seven at a time; they are not committed."""
+        """Writes records up to this one, seven at a time, without a commit."""
         self.start()
         while self.position < to:
             writer, batch = self.start(), [line(n) for n in range(self.position, min(self.position + 7, to))]
@@ -59,7 +59,7 @@ class SunkFile:
                 self._ends(error)
 
     def commit(self, *, clean: bool = False) -> bool:
-        """Commits to the journal and the group; False where the run ended before."""
+        """Commits to the journal and the group; False if the run ended before."""
         try:
             self.start().commit({P0: KeptOffset(self.position, (self.group,))}, clean=clean)
         except RetriableConnectError as error:
@@ -75,13 +75,13 @@ class SunkFile:
             self.write(to)
 
     def kill(self) -> None:
-        """As kill -9: nothing is committed."""
+        """Ends the run as kill -9 does: nothing is committed."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
     def stop(self) -> None:
-        """As a drain."""
+        """Ends the run as a drain does."""
         self.commit(clean=True)
         self.kill()
 

@@ -15,7 +15,7 @@ Touch = Callable[[Path], None]
 
 
 def leave(path: Path) -> None:
-    """Nothing."""
+    """Does nothing."""
 
 
 def append(path: Path) -> None:
@@ -28,13 +28,13 @@ def truncate(path: Path) -> None:
 
 
 def rename(path: Path) -> None:
-    """As logrotate, without a new file."""
+    """Renames the file as logrotate does, without a new file."""
     _shift(path)
     path.rename(beside(path, 1))
 
 
 def rotate(path: Path) -> None:
-    """As logrotate with `create`."""
+    """Rotates as logrotate does with `create`."""
     rename(path)
     path.touch()
 
@@ -46,14 +46,14 @@ def rotate_twice(path: Path) -> None:
 
 
 def rotate_away(path: Path) -> None:
-    """As logrotate with `olddir`."""
+    """Rotates as logrotate does with `olddir`."""
     (path.parent / "old").mkdir(exist_ok=True)
     path.rename(path.parent / "old" / path.name)
     path.touch()
 
 
 def compress(path: Path) -> None:
-    """As logrotate with `compress`."""
+    """Rotates as logrotate does with `compress`."""
     rotate(path)
     old = beside(path, 1)
     with old.open("rb") as plain, gzip.open(f"{old}.gz", "wb") as packed:
@@ -73,19 +73,19 @@ def remove(path: Path) -> None:
 
 
 def rewrite(path: Path) -> None:
-    """Another content of the same length, in place."""
+    """Writes other content of the same length, in place."""
     path.write_bytes(FILLER * (path.stat().st_size // len(FILLER)))
 
 
 def replace(path: Path) -> None:
-    """Another file takes the name."""
+    """Replaces the file by another of its name."""
     new = path.with_name("new")
     new.write_bytes(STRANGE * 3)
     new.replace(path)
 
 
 def restore(path: Path) -> None:
-    """An older state comes back from a backup, in a file of its own."""
+    """Restores an older state from a backup, in a file of its own."""
     backup = path.with_name("backup")
     backup.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
     backup.replace(path)
@@ -96,19 +96,19 @@ def chmod(path: Path) -> None:
 
 
 def move_to_another_file_system(path: Path) -> None:
-    """A copy is made, and then the file removed."""
+    """Copies the file, then removes it."""
     (path.parent / "elsewhere").mkdir(exist_ok=True)
     shutil.copy2(path, path.parent / "elsewhere" / path.name)
     path.unlink()
 
 
 def beside(path: Path, number: int) -> Path:
-    """The name of a file that was rotated so often."""
+    """The name of a file after this number of rotations."""
     return path.with_name(f"{path.name}.{number}")
 
 
 def _shift(path: Path) -> None:
-    """Makes room for `.1`."""
+    """Frees the name `.1`."""
     for number in range(99, 0, -1):
         for packed in ("", ".gz"):
             old = Path(f"{beside(path, number)}{packed}")

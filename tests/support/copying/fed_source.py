@@ -39,7 +39,7 @@ class Brokers:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(150)
 
     def catch(self, fate: Fate, transactional_id: str, nth: int) -> Catch:
-        """The n-th EndTxn from now on meets that fate."""
+        """Catches the n-th EndTxn from now on, with this fate."""
         return self.proxy.catch(END_TXN, fate, transactional_id=transactional_id, nth=nth)
 
     def seen(self, caught: Catch) -> None:
@@ -59,7 +59,7 @@ class Brokers:
 
 
 class Feed(Reader):
-    """Gives the batches that the test has put in, each with the number of its last record as offset."""
+    """Yields the batches of the test, each with the number of its last record as offset."""
 
     lag_unit = "records"
 
@@ -73,7 +73,7 @@ class Feed(Reader):
         self.plan: TopicPlan | None = None
 
     def put(self, *values: bytes | None, **more: Any) -> None:
-        """One batch."""
+        """Adds one batch."""
         self.count += len(values)
         chosen: dict[str, Any] = {"raw": True, "offsets": ((PARTITION, {"n": self.count}),), **more}
         self.batches.put(SourceBatch(self.topic, Column(list(values)), **chosen))
@@ -92,7 +92,7 @@ class Feed(Reader):
             return None
 
     def all_read(self) -> None:
-        """Waits until everything was read and the engine has come back for more."""
+        """Waits until everything was read and the engine has asked for more."""
         before = self.empty_reads
         until(lambda: self.batches.empty() and self.empty_reads > before, "all is read")
 

@@ -12,7 +12,7 @@ LEAD = 4 * STEP  # INPUT is never further ahead of OUTPUT than this, so every fa
 
 
 class Growing:
-    """INPUT, growing as OUTPUT follows."""
+    """INPUT, which grows as OUTPUT follows."""
 
     def __init__(self, file: Path, output: Path) -> None:
         self.file, self.output = file, output

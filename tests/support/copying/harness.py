@@ -85,7 +85,7 @@ def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> It
 
 
 def dies_at(bootstrap: str, config: dict[str, str], log: Path, point: Sequence[str | int]) -> None:
-    """Hosts a run until it kills itself there."""
+    """Hosts a run until it kills itself at this point."""
     with hosted(bootstrap, config, log, die=point) as process:
         code = process.wait(120)
     assert code == -signal.SIGKILL, f"did not come to {point}:\n{log.read_text(errors='replace')[-4000:]}"
@@ -102,7 +102,7 @@ def latest(log: Path) -> dict[str, Any]:
 
 
 def until_all_copied(process: subprocess.Popen[bytes], log: Path, seconds: float = 120.0) -> None:
-    """Waits until a hosted process tells that nothing is left. Raises AssertionError with the end of its log."""
+    """Waits until a hosted process reports that nothing is left. Raises AssertionError with the end of its log."""
 
     def copied() -> bool:
         assert process.poll() is None, f"ended with {process.returncode}"

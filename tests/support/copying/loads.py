@@ -21,7 +21,7 @@ COSTLY = {
 
 
 class Numbers:
-    """A file that grows by numbered lines while it is loaded, so many each EVERY_SECONDS."""
+    """A file that grows by so many numbered lines each EVERY_SECONDS while it is loaded."""
 
     def __init__(self, path: Path, batch: int) -> None:
         self.path, self.batch, self.count = path, batch, 0

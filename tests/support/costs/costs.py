@@ -28,16 +28,16 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        """On the clock."""
+        """Seconds on the clock."""
         return self.setup_seconds + self.own_seconds
 
     @property
     def processor(self) -> float:
-        """Of the processors."""
+        """Seconds of the processors."""
         return self.setup_processor + self.own_processor
 
     def add(self, other: Cost) -> None:
-        """Takes the other's share into this one."""
+        """Adds the other's cost to this one."""
         self.tests += other.tests
         self.setup_seconds += other.setup_seconds
         self.setup_processor += other.setup_processor
@@ -63,7 +63,7 @@ class Part:
     files: dict[str, Cost]
 
     def total(self) -> Cost:
-        """Of all files."""
+        """The sum over all files."""
         sum_ = Cost()
         for cost in self.files.values():
             sum_.add(cost)
@@ -71,7 +71,7 @@ class Part:
 
 
 def load(file: Path) -> dict[str, Part]:
-    """The parts that a file holds, by their names; none without a file."""
+    """The parts in a file, by their names; empty without a file."""
     if not file.exists():
         return {}
     return {
@@ -95,7 +95,7 @@ def save(file: Path, parts: Mapping[str, Part], **about: str) -> None:
 
 
 def add(file: Path, name: str, part: Part) -> None:
-    """Puts a part into a file that keeps the others. Parts that run side by side write the same file."""
+    """Adds a part to a file that keeps the others. Parts that run side by side write the same file."""
     file.parent.mkdir(exist_ok=True)
     with file.parent.joinpath(f"{file.name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

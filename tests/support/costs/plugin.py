@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic  # by this name, for tests put clocks of their own in the place of time.monotonic
+from time import monotonic  # by this name, for tests replace time.monotonic by clocks of their own
 
 import pytest
 
@@ -45,23 +45,23 @@ class Meter:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self) -> Iterator[None]:
-        """Fixtures that begin."""
+        """Measures fixtures that begin."""
         self._cost = Cost(tests=1)
         yield from self._measured("setup")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self) -> Iterator[None]:
-        """The test itself."""
+        """Measures the test itself."""
         yield from self._measured("own")
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
-        """Fixtures that end."""
+        """Measures fixtures that end."""
         try:
             yield from self._measured("setup")
         finally:
             if nextitem is None or _file(nextitem.nodeid) != _file(item.nodeid):
-                self._cost.own_processor += self._processors.since_last()  # of the file's tests that were short
+                self._cost.own_processor += self._processors.since_last()  # of the file's short tests
             item.user_properties.append((PROPERTY, self._cost.row()))
 
     def _measured(self, kind: str) -> Iterator[None]:
@@ -87,7 +87,7 @@ class Collector:
         self._files: dict[str, Cost] = {}
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Called in the process that has the results."""
+        """Called in the process that collects the results."""
         if report.when == "teardown":
             for row in (row for key, row in report.user_properties if key == PROPERTY):
                 self._files.setdefault(_file(report.nodeid), Cost()).add(Cost(*row))

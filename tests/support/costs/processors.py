@@ -1,4 +1,4 @@
-"""Processor time of a process and of all that it started."""
+"""Processor time of a process and of all its descendants."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import psutil
 
 @dataclass
 class ProcessorTime:
-    """Counts processor seconds of this process, of the processes below it, and of those that these have waited for.
+    """Counts processor seconds of this process, of its descendants, and of ended children.
 
     A process that outlives its parent is not counted from then on.
     """
@@ -18,7 +18,7 @@ class ProcessorTime:
     _counted: dict[tuple[int, float], float] = field(default_factory=dict)
 
     def since_last(self) -> float:
-        """Seconds since the last call; since its start for a process that is new."""
+        """Seconds since the last call; since its start for a new process."""
         now = _seconds_by_process()
         used = sum(now.values()) - sum(self._counted.values())
         self._counted = now
@@ -32,6 +32,6 @@ def _seconds_by_process() -> dict[tuple[int, float], float]:
         try:
             with process.oneshot():
                 seconds[process.pid, process.create_time()] = sum(process.cpu_times()[:4])
-        except psutil.Error:  # it ended meanwhile, and counts to the time of its parent
+        except psutil.Error:  # it ended meanwhile, and its parent's time includes it
             continue
     return seconds

@@ -32,7 +32,7 @@ def attributes(server: CouchbaseServer) -> None:
 
 
 def dropped(server: CouchbaseServer) -> None:
-    """Collections and a scope that come, go and come again, alone and several at once."""
+    """Collections and a scope that are created, dropped and created again, alone and several at once."""
     server.create_scope(INVENTORY)
     server.create_collection(INVENTORY, "airline", "hotel", "route")
     for collection in ("airline", "hotel", "route"):
@@ -48,7 +48,7 @@ def dropped(server: CouchbaseServer) -> None:
 
 
 def purged(server: CouchbaseServer) -> None:
-    """Deletions that are kept no more."""
+    """Deletions that have been purged."""
     for n in range(8):
         server.put(f"doc-{n}", {"n": n}, vbucket=1)
     for n in range(4):
@@ -82,7 +82,7 @@ def vanished(server: CouchbaseServer) -> None:
 
 
 def ended(server: CouchbaseServer) -> None:
-    """Streams that the server ends for reasons that pass."""
+    """Streams that the server ends for transient reasons."""
     for reason in (2, 3, 4):
         server.end_streams(reason)
         for n in range(8):

@@ -15,7 +15,7 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def official(name: str, server: CouchbaseServer) -> dict[str, str]:
-    """Of a task of the official connector that reads all vbuckets to topic `name`."""
+    """The configuration of a task of the official connector that reads all vbuckets to topic `name`."""
     return {
         "connector.class": "com.couchbase.connect.kafka.CouchbaseSourceConnector",
         "couchbase.seed.nodes": server.seeds,
@@ -32,7 +32,7 @@ def official(name: str, server: CouchbaseServer) -> dict[str, str]:
 
 
 def first(name: str, server: CouchbaseServer) -> dict[str, str]:
-    """Of the connector of 2016, which reads all vbuckets to topic `name`-travel."""
+    """The configuration of the connector of 2016, which reads all vbuckets to topic `name`-travel."""
     return {
         "connector.class": "org.apache.kafka.connect.couchbase.CouchbaseSourceConnector",
         "topic": f"{name}-",
@@ -49,5 +49,5 @@ def first(name: str, server: CouchbaseServer) -> dict[str, str]:
 
 
 def numbers(bootstrap: str, topic: str) -> Counter[int]:
-    """How often each document's number was copied; deletions have none."""
+    """The number of copies of each document, by its number; deletions have none."""
     return Counter(json.loads(m.value())["n"] for m in messages(bootstrap, topic) if m.value() is not None)

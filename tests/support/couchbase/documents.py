@@ -1,4 +1,4 @@
-"""Values of documents as the test server keeps them: JSON or bytes, with attributes before them, compressed or not."""
+"""Values of documents as the test server stores them: JSON or bytes, with attributes before them, compressed or not."""
 
 from __future__ import annotations
 
@@ -26,5 +26,5 @@ def stored_value(document: Any, *, xattrs: dict[str, Any] | None = None, snappy:
 
 
 def uncompressed(value: bytes) -> bytes:
-    """A value out of its compression."""
+    """The uncompressed value."""
     return bytes(cramjam.snappy.decompress_raw(value))

@@ -23,7 +23,7 @@ class Follower:
         self._reading = asyncio.ensure_future(self._read())
 
     def take(self, kind: str, rest: Sequence[str]) -> bool:
-        """Whether it is a change that was seen."""
+        """Whether it is a change that the client saw."""
         raise NotImplementedError
 
     async def _read(self) -> None:

@@ -31,7 +31,7 @@ class Ours:
 
     @property
     def keys(self) -> list[str]:
-        """The ids of the documents that it saw change, in their order in the alphabet."""
+        """The ids of the changed documents that it saw, in alphabetical order."""
         return sorted(item[5].rpartition(".")[2] for item in self.seen)
 
     @property
@@ -54,7 +54,7 @@ def _seen(event: Event) -> tuple[str, int, int, int, int, str, bytes]:
 
 
 def access_to(server: CouchbaseServer) -> BucketAccess:
-    """How it is reached."""
+    """The settings by which it reaches the server."""
     return BucketAccess(seeds_of([server.seeds]), "travel", "Administrator", "password")
 
 

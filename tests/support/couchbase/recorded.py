@@ -62,7 +62,7 @@ def ready(documents: int) -> Bytes:
 
 
 def frame_bytes() -> int:
-    """Of one document's frame."""
+    """The size of one document's frame."""
     return int(ready(1).shape[1])
 
 
@@ -74,12 +74,12 @@ class Recorded(History):
 
     @property
     def high(self) -> int:
-        """The last document's."""
+        """The number of the last document."""
         return self.documents
 
 
 class RecordedSession(Session):
-    """Sends the ready frames of the streams that are open."""
+    """Sends the ready frames of the open streams."""
 
     async def _send_changes(self) -> None:
         frames: Bytes = self.server.frames  # type: ignore[attr-defined]
@@ -116,7 +116,7 @@ class RecordedSession(Session):
 
 
 class RecordedServer(CouchbaseServer):
-    """One node."""
+    """A server of one node."""
 
     session = RecordedSession
 

@@ -1,6 +1,6 @@
-"""The test server: nodes on loopback ports, one bucket, and a method for each thing that can happen to a cluster.
+"""The test server: nodes on loopback ports, one bucket, and a method for each event of a cluster.
 
-It runs in a thread of its own; every method may be called from the test's thread and returns when it has happened.
+It runs in a thread of its own; every method may be called from the test's thread and returns when it has taken effect.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class CouchbaseServer:
-    """`vbuckets` of a bucket over `nodes` nodes."""
+    """A bucket's `vbuckets` over `nodes` nodes."""
 
     session: type[Session] = Session
 
@@ -70,17 +70,17 @@ class CouchbaseServer:
 
     @property
     def seeds(self) -> str:
-        """Of the first node, host:port."""
+        """The address of the first node, host:port."""
         return f"127.0.0.1:{self.nodes[0].port}"
 
     def start(self) -> None:
-        """Listens."""
+        """Starts to listen."""
         self._thread.start()
         for node in self.nodes:
             self._await(self._listen(node))
 
     def stop(self) -> None:
-        """Ends it."""
+        """Ends the server."""
         for node in self.nodes:
             self.kill(node.index)
         self._await(self._ended())
@@ -89,7 +89,7 @@ class CouchbaseServer:
         self._loop.close()
 
     def map(self, node: Node) -> dict[str, Any]:
-        """The cluster map as a node gives it."""
+        """The cluster map from a node's point of view."""
         vbuckets = self.vbuckets.values() if self.is_ready else ()
         return cluster_map(self.nodes, node, vbuckets, is_tls=self._tls is not None) | {
             "rev": self.revision, "revEpoch": self.epoch, "name": self.bucket, "uuid": self.uuid,
@@ -113,7 +113,7 @@ class CouchbaseServer:
     def expire(
         self, key: str, *, scope: str = "_default", collection: str = "_default", vbucket: int | None = None
     ) -> int:
-        """A document reaches its end."""
+        """Expires a document."""
         return self._change(key, EXPIRATION, scope, collection, vbucket, expiry=1_800_000_000)
 
     def put_durably(self, key: str, document: Any, *, commits: bool | None = True, vbucket: int | None = None) -> int:
@@ -126,7 +126,7 @@ class CouchbaseServer:
         return number
 
     def create_scope(self, name: str) -> int:
-        """Its id."""
+        """Creates a scope; returns its id."""
 
         def work() -> int:
             at = self.collections.scope(name)
@@ -186,7 +186,7 @@ class CouchbaseServer:
         self._do(work)
 
     def part(self, vbucket: int, *, other: bool = True) -> None:
-        """Its replica has another history, or again the same."""
+        """Gives the vbucket's replica another history, or the same again."""
         own = [(0xBAD0_0000_0000_0000 + vbucket, 0)] if other else None
         self._do(lambda: setattr(self.vbuckets[vbucket], "replica_log", own))
 
@@ -213,7 +213,7 @@ class CouchbaseServer:
         self._do(work)
 
     def fail_over(self, vbucket: int, *, lost: int = 0, node: int | None = None, silently: bool = False) -> None:
-        """Another copy becomes the active one, without the last changes."""
+        """Makes another copy the active one, without the last changes."""
 
         def work() -> None:
             history = self.vbuckets[vbucket]
@@ -240,19 +240,19 @@ class CouchbaseServer:
         self._do(work)
 
     def persist(self, vbucket: int, seqno: int | None, *, replica: bool = False) -> None:
-        """Up to which number all is on disk, at its node or at its replica's; None for all, at once."""
+        """Sets the last persisted number, at the vbucket's node or its replica's; None persists everything at once."""
         self._do(lambda: setattr(self.vbuckets[vbucket], "replica_persisted" if replica else "persisted", seqno))
 
     def end_streams(self, reason: int) -> None:
-        """The server ends all streams."""
+        """Ends all streams."""
         self._do(lambda: [self._end(vbucket, reason) for vbucket in self.vbuckets])
 
     def cut(self) -> None:
-        """All connections end."""
+        """Ends all connections."""
         self._do(lambda: [session.cut() for session in self._sessions()])
 
     def silence(self, node: int | None = None, *, on: bool = True) -> None:
-        """The server, or a node of it, reads and answers nothing, with its connections open."""
+        """Makes the server, or a node of it, read and answer nothing, with its connections open."""
 
         def work() -> None:
             for session in self._sessions():
@@ -282,7 +282,7 @@ class CouchbaseServer:
         self._do(work)
 
     def refuse(self, opcode: int, status: int, *, vbucket: int = -1, text: bytes = b"") -> None:
-        """Answers a request so: once for a vbucket, always without one."""
+        """Answers a request with this status: once for a vbucket, always without one."""
         self._do(lambda: self.refusals.__setitem__((opcode, vbucket), (status, text)))
 
     def refused(self, opcode: int, vbucket: int) -> tuple[int, bytes] | None:
@@ -302,11 +302,11 @@ class CouchbaseServer:
         self._do(work)
 
     def revive(self, node: int) -> None:
-        """It is back on its port."""
+        """Reopens the node's port."""
         self._await(self._listen(self.nodes[node]))
 
     def sessions(self) -> list[Session]:
-        """The connections that are open."""
+        """The open connections."""
         return self._do(lambda: list(self._sessions()))
 
     def _change(  # noqa: PLR0917  the fields of a change
@@ -377,7 +377,7 @@ class CouchbaseServer:
 
 @contextmanager
 def couchbase_server(**how: Any) -> Iterator[CouchbaseServer]:
-    """A server that is ended at the end."""
+    """A server that ends with the block."""
     server = CouchbaseServer(**how)
     server.start()
     try:

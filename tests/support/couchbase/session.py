@@ -75,7 +75,7 @@ class Session:
         self.writer.close()
 
     def wake(self) -> None:
-        """There may be something to send."""
+        """Signals that there may be something to send."""
         self._wake.set()
 
     def cut(self) -> None:
@@ -107,19 +107,19 @@ class Session:
             self._write(0x82, Sent(0x01, 0, 0, extras, self.bucket.encode(), json.dumps(fields).encode(), datatype=1))
 
     def end_stream(self, vbucket: int, reason: int) -> None:
-        """Ends a stream where it is open."""
+        """Ends a stream if it is open."""
         stream = self.streams.pop(vbucket, None)
         if stream is not None:
             self._send(Sent(0x55, vbucket, stream.opaque, struct.pack(">I", reason)))
 
     def _write(self, magic: int, sent: Sent) -> int:
-        """Returns how long the frame is."""
+        """Writes a frame; returns its length."""
         frame = frame_of(magic, sent, is_framed=self.server.is_framed)
         self.writer.write(frame)
         return len(frame)
 
     def _send(self, sent: Sent) -> None:
-        """A message of a stream: it counts against the window."""
+        """Sends a message of a stream, which counts against the window."""
         self.unacknowledged += self._write(0x80, sent)
 
     @property
@@ -241,7 +241,7 @@ class Session:
         self.answer(request, value=json.dumps(self.server.collections.json()).encode(), datatype=1)
 
     def _here(self, request: Asked) -> History | None:
-        """The vbucket, where its active copy is here; else it is answered that it is not."""
+        """The vbucket, if its active copy is here; otherwise answers that it is not."""
         history = self.server.vbuckets.get(request.vbucket)
         if history is None or history.node != self.node.index:
             text = b"" if self.server.hides_maps else json.dumps(self.server.map(self.node)).encode()
@@ -261,7 +261,7 @@ class Session:
         self.answer(request, value=b"".join(struct.pack(">HQ", *pair) for pair in highs.items()))
 
     def _failover_log(self, request: Asked) -> None:
-        """Of a replica too."""
+        """Answers with the failover log, of a replica too."""
         history = self.server.vbuckets.get(request.vbucket)
         if history is None or self.node.index != history.replica:
             history = self._here(request)

@@ -54,7 +54,7 @@ def chosen_filter(  # noqa: PLR0911  a line a rule
 def item_message(
     item: Item, vbucket: int, opaque: int, features: Collection[int], flags: int, *, tells_expiry: bool
 ) -> Sent:
-    """A change as a client gets it that agreed on these features and opened its connection with these flags."""
+    """A change in the form for a client with these features and these flags of its connection."""
     if item.kind == SYSTEM:
         extras = struct.pack(">QIB", item.seqno, item.event, item.version)
         return Sent(SYSTEM, vbucket, opaque, extras, item.key, item.value)

@@ -20,8 +20,11 @@ _UUIDS = itertools.count(0xFA11_0000_0000_0001)
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One change. `key` has no collection id before it; `event`, `version` and `value` are a system event's too, which
-    has the collection that it tells of, -1 for a scope, and the scope."""
+    """One change. `key` has no collection id before it.
+
+    A system event has `event`, `version` and `value` too, the collection that it concerns, -1 for a scope, and the
+    scope.
+    """
 
     seqno: int
     kind: int
@@ -62,7 +65,7 @@ class History:
 
     @property
     def high(self) -> int:
-        """The last change's number."""
+        """The number of the last change."""
         return self.items[-1].seqno if self.items else 0
 
     def high_of(self, collection: int) -> int:
@@ -70,7 +73,7 @@ class History:
         return max((item.seqno for item in self.items if item.collection == collection), default=0)
 
     def on_disk(self, node: int) -> int:
-        """Up to which all is on disk at a node."""
+        """The last persisted number at a node."""
         result = self.persisted if node == self.node else self.replica_persisted
         return self.high if result is None else result
 
@@ -104,7 +107,7 @@ class History:
         return new_item
 
     def fail_over(self, lost: int) -> None:
-        """Another copy becomes the active one, without the last changes: a new branch."""
+        """Makes another copy the active one, without the last changes: a new branch."""
         if lost:
             self.items = self.items[:-lost]
         self.log.insert(0, (next(_UUIDS), self.high))
@@ -112,7 +115,10 @@ class History:
             self.persisted = min(self.persisted, self.high)
 
     def rollback(self, start: int, vbuuid: int, snapshot: tuple[int, int], *, ignore_purged: bool) -> int | None:
-        """To which number a stream request is rolled back; None where it is not. In the order of the server's rules."""
+        """The number to which a stream request is rolled back; None if it is not.
+
+        In the order of the server's rules.
+        """
         first, last = snapshot
         if start == 0:
             return None
@@ -161,7 +167,7 @@ class Filter:
     """Nothing is left that it asks for."""
 
     def passes(self, item: Item) -> bool:
-        """Whether a stream has the change; takes in which collections there are from then on."""
+        """Whether a stream has the change; updates the existing collections from a system event."""
         if self.collections is None:
             return True
         if item.kind != SYSTEM:
@@ -192,33 +198,33 @@ class Collections:
     next_id: int = 8
 
     def scope(self, name: str) -> int:
-        """A new scope's id."""
+        """Creates a scope; returns its id."""
         self.uid += 1
         self.scopes[name] = self.next_id
         self.next_id += 1
         return self.scopes[name]
 
     def collection(self, scope: str, name: str) -> int:
-        """A new collection's id."""
+        """Creates a collection; returns its id."""
         self.uid += 1
         self.collections[scope, name] = self.next_id
         self.next_id += 1
         return self.collections[scope, name]
 
     def drop(self, scope: str, name: str) -> int:
-        """The id that a collection had."""
+        """Drops a collection; returns its former id."""
         self.uid += 1
         return self.collections.pop((scope, name))
 
     def drop_scope(self, scope: str) -> tuple[int, list[int]]:
-        """The ids that a scope and its collections had."""
+        """Drops a scope; returns its former id and those of its collections."""
         self.uid += 1
         gone = [pair for pair in self.collections if pair[0] == scope]
         return self.scopes.pop(scope), [self.collections.pop(pair) for pair in gone]
 
     @property
     def ids(self) -> frozenset[int]:
-        """Of the collections that there are."""
+        """The ids of the existing collections."""
         return frozenset(self.collections.values())
 
     def json(self) -> dict[str, object]:

@@ -54,7 +54,7 @@ class Node(AgentServiceServicer):
         self._number = 0
 
     async def run(self, state_address: str) -> None:
-        """One session after another until cancelled."""
+        """Runs one session after another until cancelled."""
         host, port = self.address.split(":")
         service = RpcService("agent", add_AgentServiceServicer_to_server, self)
         async with serve(service, host=host, port=int(port)):
@@ -126,7 +126,7 @@ class Node(AgentServiceServicer):
             await stack.aclose()
 
     async def StreamLogs(self, request: Any, context: Any) -> AsyncIterator[Any]:
-        """As an agent answers."""
+        """The same answer as an agent's."""
         if request.workload not in self.logs:
             raise NotFound(f"node {self.name} has no log of {request.workload!r}")
         self.readers += 1
@@ -159,7 +159,7 @@ class Process:
 
     @property
     def address(self) -> str:
-        """host:port of its gRPC."""
+        """The address of its gRPC, host:port."""
         return f"127.0.0.1:{self.flags['port']}"
 
     async def start(self) -> None:
@@ -192,7 +192,7 @@ class Process:
 
 @dataclass
 class System:
-    """All of it."""
+    """The whole system."""
 
     state: Process
     gateway: Process
@@ -213,8 +213,10 @@ class System:
 async def running_system(
     tmp: Path, hosts: Mapping[str, str] | None = None, of_gateway: Mapping[str, str] | None = None, **settings: str
 ) -> AsyncIterator[System]:
-    """A state service with these settings beside the usual ones, a gateway with those `of_gateway`, and nodes: two, or
-    those that `hosts` names with the address of each."""
+    """A state service with these settings beside the usual ones, a gateway with those `of_gateway`, and nodes.
+
+    Two nodes, or those that `hosts` names with the address of each.
+    """
     hosts = hosts if hosts is not None else {"node-1": "127.0.0.1", "node-2": "127.0.0.1"}
     state_port, grpc_port, http_port, *ports = free_ports(3 + len(hosts))
     state = Process(
@@ -223,7 +225,7 @@ async def running_system(
             "home": str(tmp),
             "port": str(state_port),
             "worker-ports": free_range(40),
-            "session-timeout-seconds": "60",  # the nodes beat in the tests' loop, which others may hold up
+            "session-timeout-seconds": "60",  # the nodes' heartbeats run in the tests' loop, which other work may delay
             **settings,
         },
         tmp / "state.log",

@@ -40,7 +40,7 @@ NOBODY = "02:00:00:00:00:01"  # a hardware address that no cable here has
 
 
 def missing() -> str:
-    """Why there can be no hosts here; empty when there can."""
+    """The reason why there can be no hosts here; empty when there can."""
     if os.geteuid() != 0:
         return "network namespaces need root"
     if shutil.which("ip") is None or shutil.which("nsenter") is None:
@@ -58,7 +58,7 @@ def _ip(*words: str) -> str:
 
 @dataclass(slots=True)
 class Host:
-    """One host: its agent, and the folder that its processes have for themselves."""
+    """One host: its agent, and the folder of its processes."""
 
     name: str
     namespace: str
@@ -83,7 +83,7 @@ class Host:
         _ip("link", "set", self.cable, "down")
 
     def plug_in(self) -> None:
-        """As before."""
+        """Reconnects the cable."""
         _ip("link", "set", self.cable, "up")
 
     def lose(self, other: Host) -> None:
@@ -92,7 +92,7 @@ class Host:
         _ip("-n", self.namespace, *neighbor)
 
     def find(self, other: Host) -> None:
-        """As before."""
+        """Restores the packets to the other host."""
         _ip("-n", self.namespace, "neigh", "del", other.address, "dev", self.plug)
 
     def processes(self) -> list[int]:
@@ -101,7 +101,7 @@ class Host:
         return [p for p in psutil.pids() if any(is_marked(p, f) for f in folders)]
 
     def end(self) -> None:
-        """Kills everything of it."""
+        """Kills all its processes."""
         if self.agent is not None:
             self.agent.kill()
             self.agent.wait(60)
@@ -123,7 +123,7 @@ class System:
 
     @property
     def rest(self) -> str:
-        """Where the gateway answers HTTP."""
+        """The gateway's URL for HTTP."""
         return f"http://{self.gateway_host}:{HTTP}"
 
     @property
@@ -211,8 +211,10 @@ class System:
         await self.of.start_workers(name)
 
     async def brokers_and_workers(self, *names: str) -> str:
-        """A managed cluster `default` with a broker on each of these hosts, and a worker cluster `demo` with as many
-        workers, all running; the brokers' addresses."""
+        """A managed cluster `default` with a broker on each of these hosts, and a worker cluster `demo`, all running.
+
+        The worker cluster has as many workers. Returns the brokers' addresses.
+        """
         await self.of.create_managed("default", *names)
         await self.in_state("default", "RUNNING")
         brokers: str = (await self.of.broker_cluster("default")).status.bootstrap_servers
@@ -221,7 +223,7 @@ class System:
         return brokers
 
     async def configure(self, cluster: str, connector: str, config: dict[str, str]) -> None:
-        """A connector with this configuration."""
+        """Creates a connector with this configuration, or changes it."""
         async with httpx.AsyncClient(timeout=95, trust_env=False, verify=False) as client:
             url = f"{self.rest}/clusters/{cluster}/connectors/{connector}/config"
 
@@ -296,8 +298,10 @@ def cabled(folder: Path, names: Sequence[str]) -> Iterator[System]:
 async def running_hosts(
     folder: Path, names: Sequence[str], *flags: str, apart: Sequence[str] = ()
 ) -> AsyncIterator[System]:
-    """State, gateway and these hosts' agents; `flags` are the state service's. `apart`: two further hosts, on which
-    these two run."""
+    """State, gateway and these hosts' agents; `flags` are the state service's.
+
+    `apart`: two further hosts, on which the state service and the gateway run.
+    """
     with cabled(folder, [*names, *apart]) as system, ended(system):
         of_state, of_gateway = (system.hosts[name] for name in apart) if apart else (None, None)
         state_host = of_state.address if of_state else system.address

@@ -23,8 +23,10 @@ KEELMAN = str(Path(sys.executable).with_name("keelman"))
 
 @dataclass(slots=True)
 class Commands:
-    """Commands on the first host, or within the network of another. `first` is the host of the state service and the
-    gateway; empty for this one."""
+    """Commands on the first host, or within the network of another.
+
+    `first` is the host of the state service and the gateway; empty for this one.
+    """
 
     system: System
     first: str = ""
@@ -55,7 +57,7 @@ class Commands:
         return await asyncio.to_thread(self.run, *words, "--wait", "--timeout", "240", seconds=260)
 
     def start(self, *words: str, host: str = "") -> None:
-        """A service, which is ended with the rest."""
+        """Starts a service, which is ended with the rest."""
         with (self.system.folder / f"{host or words[0]}.log").open("ab") as log:
             result = subprocess.Popen(
                 self.line(words, host), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment
@@ -64,7 +66,7 @@ class Commands:
 
     @property
     def gateway(self) -> str:
-        """Where the gateway is."""
+        """The gateway's address."""
         address = self.system.hosts[self.first].address if self.first else self.system.address
         return f"{address}:{GATEWAY}"
 
@@ -74,7 +76,7 @@ class Commands:
         return self.system.folder / "home" / "state" / "ca.pem"
 
     def home(self, host: str) -> Home:
-        """Of the agent of a host."""
+        """The home of a host's agent."""
         return self.system.hosts[host].home
 
     def kill(self, host: str, first: int = 0) -> None:
@@ -84,7 +86,7 @@ class Commands:
         process.wait(60)
 
     def lose(self, host: str) -> None:
-        """All that runs on a host ends at once."""
+        """Kills all processes of a host at once."""
         for on, process in self.running:
             if on == host:
                 process.kill()

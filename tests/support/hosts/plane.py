@@ -56,7 +56,7 @@ class Copies(Lines):
         return {"key.converter": text, "value.converter": text}
 
     def make_copies(self) -> None:
-        """The topics that the sink writes."""
+        """Creates the topics that the sink writes."""
         admin = AdminClient(dict(self._client))
         config = {"min.insync.replicas": "2"}
         topics = admin.create_topics([NewTopic(t, 1, 3, config=config) for t in self.copied])
@@ -77,7 +77,7 @@ class Copies(Lines):
 
 @dataclass(slots=True)
 class Plane:
-    """The installation: its commands, how its clients reach the brokers, and the admin's token."""
+    """The installation: its commands, its clients' settings for the brokers, and the admin's token."""
 
     commands: Commands
     token: str
@@ -86,22 +86,22 @@ class Plane:
 
     @property
     def authority(self) -> str:
-        """The file of the CA."""
+        """The file of the CA's certificate."""
         return str(self.commands.authority)
 
     @property
     def client(self) -> dict[str, str]:
-        """How clients of librdkafka speak with the brokers."""
+        """The properties by which clients of librdkafka reach the brokers."""
         return {"security.protocol": "SSL", "ssl.ca.location": self.authority}
 
     @property
     def properties(self) -> dict[str, str]:
-        """How Java's clients do."""
+        """The same for Java's clients."""
         trust = {"ssl.truststore.type": "PEM", "ssl.truststore.location": self.authority}
         return {"bootstrap.servers": self.bootstrap, "security.protocol": "SSL", **trust}
 
     async def create(self, connector: str, config: Mapping[str, str]) -> None:
-        """A connector that runs."""
+        """Creates a connector and waits until it runs."""
         await self.commands.wait_for("create", "connector", connector, "--cluster", WORKERS, *setting(config))
 
     async def workers_of(self, node: str) -> dict[str, int]:
@@ -113,8 +113,11 @@ class Plane:
 
 @contextlib.asynccontextmanager
 async def installed(commands: Commands, server: PostgresqlServer) -> AsyncIterator[Plane]:
-    """The installation: two state services with certificates on one PostgreSQL, a gateway, agents that joined, a broker
-    on each host, and a worker cluster over all of them."""
+    """The installation.
+
+    Two state services with certificates on one PostgreSQL, a gateway, agents that joined, a broker on each host, and a
+    worker cluster over all of them.
+    """
     nodes = tuple(commands.system.hosts)
     url = server.database().replace("keelman@", f"keelman:{DATABASE}@")
     plane = Plane(commands, await two_states(commands, url), url)

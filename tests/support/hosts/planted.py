@@ -1,4 +1,4 @@
-"""Secrets that are planted on several hosts, and where they are found in the end."""
+"""Secrets that are planted on several hosts, and the places where they are found in the end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def in_files(root: Path) -> Iterator[tuple[str, bytes]]:
     """All files below a folder: their relative names and contents."""
     for file in root.rglob("*"):
         if file.is_file() and not file.is_symlink():
-            with contextlib.suppress(FileNotFoundError):  # it comes and goes
+            with contextlib.suppress(FileNotFoundError):  # the file comes and goes
                 yield str(file.relative_to(root)), file.read_bytes()
 
 
@@ -72,7 +72,7 @@ class Search:
         self.found: set[tuple[str, str]] = set()
 
     def look(self, place: str, data: bytes) -> None:
-        """Notes which secrets are there."""
+        """Notes the secrets in the data."""
         self.looked += 1
         self.found |= {(name, place) for name, parts in self._secrets.items() if any(part in data for part in parts)}
 

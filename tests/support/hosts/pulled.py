@@ -34,7 +34,7 @@ class Took:
         )
 
     def check(self) -> None:
-        """Asserts the goal, on a machine that is not at much other work."""
+        """Asserts the goal, on a machine that is not busy."""
         assert self.worker < LATE_SECONDS, self
         goal = GOAL_SECONDS if os.getloadavg()[0] < BUSY_LOAD else LATE_SECONDS
         assert self.own < goal, self
@@ -76,7 +76,7 @@ async def spread(system: System, topics: Sequence[str], *, over: int) -> None:
 
 
 async def longest_stands(lines: Lines, topics: Sequence[str], over: asyncio.Event) -> dict[str, float]:
-    """For how long at most no record of a topic was seen, until it is over."""
+    """The longest time without a record of each topic, until the event."""
     now = time.monotonic()
     counts, since, longest = dict.fromkeys(topics, 0), dict.fromkeys(topics, now), dict.fromkeys(topics, 0.0)
     while not over.is_set():

@@ -86,7 +86,7 @@ def slot_of(name: str) -> str:
 
 
 def topic_of(name: str) -> str:
-    """Where the connector's changes go."""
+    """The topic of the connector's changes."""
     return f"{name}.public.{TABLE}"
 
 
@@ -202,8 +202,10 @@ def copied(target: str) -> dict[int, int]:
 
 
 async def in_mid_snapshot(bootstrap: str, name: str, rows: int, *, begun: int = 1) -> None:
-    """Waits until a part of so many rows is there of the snapshot that was `begun` as the first, second and so on, and
-    only a part."""
+    """Waits until a part of so many rows of a snapshot is there, and only a part.
+
+    `begun` is the snapshot's number, from 1.
+    """
 
     async def some() -> int:
         actual_changes = await changes(bootstrap, name)

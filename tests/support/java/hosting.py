@@ -29,7 +29,7 @@ class Hosting:
         self._stops: dict[int, threading.Event] = {}
 
     def take(self, order: dict[str, Any]) -> None:
-        """Begins or drains, as is ordered."""
+        """Starts or drains a run, as ordered."""
         if "drain" in order:
             self._stops[order["drain"]].set()
             return
@@ -67,4 +67,4 @@ if __name__ == "__main__":
         hosting = Hosting(pipe)
         for line in sys.stdin:
             hosting.take(json.loads(line))
-    os._exit(0)  # the machine would be waited for
+    os._exit(0)  # otherwise it would wait for the machine

@@ -88,4 +88,4 @@ def _read(table: str, jars: Iterable[Path]) -> None:
 if __name__ == "__main__":
     (home,) = asyncio.run(ICEBERG.path()).iterdir()
     _read(sys.argv[1], [*home.iterdir(), *_hadoop()])
-    os._exit(0)  # the machine would be waited for
+    os._exit(0)  # otherwise it would wait for the machine

@@ -31,7 +31,7 @@ SOURCES = Path(__file__).parent / "sources"
 
 
 def missing() -> str:
-    """Why Java's connectors cannot be run or compiled here; empty when they can."""
+    """The reason why Java's connectors cannot be run or compiled here; empty when they can."""
     try:
         jvm.jpype()
         compiler = find().program.with_name("javac")
@@ -62,7 +62,7 @@ async def packed(folder: Path, *, manifest: str = "") -> Path:
 
 
 def _loader(config: Mapping[str, str]) -> PluginLoader:
-    """Of the folder of classes or jars that the configuration names; starts the machine."""
+    """The loader of the folder of classes or jars that the configuration names; starts the machine."""
     jvm.start(jvm.JvmOptions(heap_bytes=128 << 20, quick=True))
     return _loader_of(Path(config["classes"]))
 
@@ -116,5 +116,5 @@ def found(class_name: str) -> type[Connector]:
 
 
 def needs_java() -> Any:
-    """Marks tests that are skipped where there is no Java."""
+    """Marks tests that are skipped without Java."""
     return pytest.mark.skipif(bool(missing()), reason=missing() or "Java is here")

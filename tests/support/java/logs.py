@@ -33,4 +33,4 @@ if __name__ == "__main__":
     logs.take_over()
     log()
     sys.stderr.flush()
-    os._exit(0)  # the machine would be waited for
+    os._exit(0)  # otherwise it would wait for the machine

@@ -17,7 +17,7 @@ REST_SECONDS = 0.02
 
 
 class MariadbRows:
-    """As `NumberedRows`, of a server with this database alone."""
+    """As `NumberedRows`, for a server with this database alone."""
 
     def __init__(self, server: MariadbServer) -> None:
         self._server = server
@@ -26,7 +26,7 @@ class MariadbRows:
         self._do(f"CREATE TABLE {TABLE} {row}; CREATE TABLE gone (id INT PRIMARY KEY, version INT NOT NULL)")
 
     def add(self, count: int, first: int = 0) -> None:
-        """Rows of version 0."""
+        """Adds rows of version 0."""
         rows = f"SELECT seq, 0, CONCAT('row ', seq, ' of a table') FROM seq_{first}_to_{first + count - 1}"
         self._do(f"INSERT INTO {TABLE} {rows}")
 
@@ -45,7 +45,7 @@ class MariadbRows:
 
     @contextlib.contextmanager
     def changing(self, rows: int) -> Iterator[None]:
-        """Changes one row after another, for the block, also where the server is killed meanwhile."""
+        """Changes one row after another during the block, also if the server is killed meanwhile."""
         ended = threading.Event()
 
         def work() -> None:
@@ -69,8 +69,10 @@ class MariadbRows:
 
 
 def mariadb_config(server: MariadbServer, bootstrap: str, name: str, **more: str) -> dict[str, str]:
-    """Follows the table into the topic `<name>.public.numbered`, with its history of schemas in Kafka; keys of `more`
-    have `_` for `.`."""
+    """Follows the table into the topic `<name>.public.numbered`, with its history of schemas in Kafka.
+
+    Keys of `more` have `_` for `.`.
+    """
     return {
         "connector.class": DEBEZIUM_MARIADB,
         "tasks.max": "1",

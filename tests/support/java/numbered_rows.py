@@ -37,7 +37,7 @@ class NumberedRows:
             yield connection
 
     def add(self, count: int, first: int = 0) -> None:
-        """Rows of version 0."""
+        """Adds rows of version 0."""
         words = "'row ' || n || ' of a table that is followed by a connector'"
         with self.connected() as connection:
             rows = f"SELECT n, 0, {words} FROM generate_series({first}, {first + count - 1}) AS n"
@@ -50,7 +50,7 @@ class NumberedRows:
             connection.execute(f"WITH old AS ({deleted}) INSERT INTO gone SELECT * FROM old", (list(ids),))
 
     def change(self, first: int, count: int) -> None:
-        """Makes the versions of these rows one more, in one transaction."""
+        """Increments the versions of these rows, in one transaction."""
         with self.connected() as connection:
             _change(connection, first, count)
 
@@ -87,7 +87,7 @@ class Changing:
     ended: threading.Event = field(default_factory=threading.Event)
 
     def work(self) -> None:
-        """Until it is ended."""
+        """Changes rows until it is ended."""
         while not self.ended.is_set():
             with contextlib.suppress(psycopg.Error), self.table.connected() as connection:
                 while not self.ended.wait(self.rest):
@@ -196,7 +196,7 @@ def judge(
 
 
 def written_lsn(rows: NumberedRows) -> str:
-    """Where the server's log ends now."""
+    """The present end of the server's log."""
     with rows.connected() as connection:
         result = connection.execute("SELECT pg_current_wal_lsn()").fetchone()
     assert result is not None
@@ -204,7 +204,7 @@ def written_lsn(rows: NumberedRows) -> str:
 
 
 def confirmed(rows: NumberedRows, slot: str, lsn: str) -> bool:
-    """Whether the replication slot has confirmed the log up to there, so that the server may drop it."""
+    """Whether the replication slot has confirmed the log up to this position, so that the server may drop it."""
     query = "SELECT confirmed_flush_lsn >= %s::pg_lsn FROM pg_replication_slots WHERE slot_name = %s"
     with rows.connected() as connection:
         result = connection.execute(query, (lsn, slot)).fetchone()

@@ -53,4 +53,4 @@ if __name__ == "__main__":
     jvm.start(jvm.JvmOptions(heap_bytes=64 << 20, quick=True))
     print(json.dumps(packed()))
     sys.stdout.flush()
-    os._exit(0)  # the machine would be waited for
+    os._exit(0)  # otherwise it would wait for the machine

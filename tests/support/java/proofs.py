@@ -128,7 +128,7 @@ PROOFS: Sequence[Proof] = (
 
 
 def main(only: str) -> int:
-    """Runs them, writes the table."""
+    """Runs the tests and writes the table."""
     before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
     table, _, after = rest.partition(END)
     results = outcomes(sorted({proof.file for proof in PROOFS if only in proof.file}))
@@ -162,7 +162,7 @@ def row(proof: Proof, results: Mapping[tuple[str, str], str]) -> str:
 
 
 def kept(proof: Proof, table: str) -> str:
-    """The line of the table that is there, of a test that is not run again."""
+    """The existing line of the table, for a test that is not run again."""
     lines = (line for line in table.splitlines(keepends=True) if line.startswith(beginning(proof)))
     return next(lines, f"{beginning(proof)}**not run** |\n")
 

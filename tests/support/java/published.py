@@ -25,7 +25,7 @@ MONGO_SOURCE, MONGO_SINK = (f"com.mongodb.kafka.connect.Mongo{kind}Connector" fo
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """One plugin: its lock, and those of the lock's jars that are the plugin's, where they are not all."""
+    """One plugin: its lock, and the lock's jars that are the plugin's, unless all are."""
 
     name: str
     lock: Path
@@ -51,7 +51,7 @@ class Published:
         return maven.Lock.read(self.lock)
 
     async def path(self) -> Path:
-        """A folder for `plugin.path` that has this plugin alone. Raises as `maven.jars` does."""
+        """A folder for `plugin.path` with this plugin alone. Raises as `maven.jars` does."""
         lock = self._lock
         jars = await maven.jars(lock)
         artifacts = [a.artifact for a in lock.artifacts]
@@ -73,7 +73,7 @@ class Published:
 
 
 def _unpack(files: list[Path], folder: Path) -> None:
-    """An archive's own folder becomes this one; jars are linked into it."""
+    """Renames an archive's own folder to this one; links jars into it."""
     folder.mkdir(parents=True)
     for file in files:
         if not file.name.endswith(".tar.gz"):

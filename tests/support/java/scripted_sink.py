@@ -40,7 +40,7 @@ class Scripted:
         return hosted_java(self.bootstrap, fields, self.log, **spec)
 
     def send(self, values: list[str], topic: str = "", **more: Any) -> None:
-        """Records with keys, headers and a time."""
+        """Writes records with keys, headers and a time."""
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for n, value in enumerate(values):
             fields = {"key": f"k{n}", "headers": [("h", str(n).encode())], "timestamp": self.sent_ms + n, **more}
@@ -53,19 +53,19 @@ class Scripted:
         return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
 
     def values(self) -> list[str]:
-        """Those of the records that were put, in order; a kill may leave half a line, which counts for nothing."""
+        """The values that were put, in order; half a line after a kill does not count."""
         lines = [line.split(" ") for line in self.noted("record")]
         return [fields[4] for fields in lines if len(fields) == 7]
 
     def group(self, topic: str = "", partition: int = 0) -> int:
-        """The offset that the group shows."""
+        """The group's offset."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"connect-{self.name}"})
         (result,) = consumer.committed([TopicPartition(topic or self.name, partition)], timeout=30)
         consumer.close()
         return int(result.offset)
 
     def until_put(self, process: HostedRun, values: list[str]) -> None:
-        """Returns once just these were put, in any order."""
+        """Returns once exactly these were put, in any order."""
 
         def done() -> bool:
             assert process.poll() is None, self.ended_with()

@@ -46,7 +46,7 @@ class Scripted:
         return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
 
     def copied(self, records: int, process: HostedRun, seconds: float = 60.0) -> None:
-        """Returns once so many are committed."""
+        """Returns once so many records are committed."""
 
         def done() -> bool:
             assert process.poll() is None, self.ended_with()
@@ -68,7 +68,7 @@ class Scripted:
         return [(message.value() or b"").decode() for message in messages(self.bootstrap, topic or self.name)]
 
     def offsets(self) -> dict[str, int]:
-        """The committed ones, by source partition."""
+        """The committed offsets, by source partition."""
         actual_committed_offsets = committed_offsets(self.bootstrap, OFFSET_TOPIC, self.name)
         return {json.loads(key)[1]["part"]: json.loads(value)["n"] for key, value in actual_committed_offsets}
 

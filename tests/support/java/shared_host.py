@@ -1,8 +1,9 @@
-"""One process that hosts the copy runs of Java tasks for all tests of a pytest worker, as a slot does for tasks of a
-plugin: one virtual machine in place of one for each run.
+"""One process that hosts the copy runs of Java tasks for all tests of a pytest worker.
 
-A test is given each run as if it were a process: it is drained with SIGTERM's method, and a run that is killed takes
-the process along; the next run has a new one. `support.java.hosting` is the process.
+It replaces one virtual machine for each run by one for all, as a slot does for tasks of a plugin.
+
+A test uses each run as if it were a process: SIGTERM's method drains it, and a kill of a run ends the process; the next
+run has a new one. `support.java.hosting` is the process.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ ANSWER_SECONDS = 120
 
 
 class HostedRun:
-    """A copy run, or a question, in the shared process; with the methods of `subprocess.Popen` that tests use."""
+    """A copy run, or a request, in the shared process; with the methods of `subprocess.Popen` that tests use."""
 
     def __init__(self, host: SharedHost, number: int) -> None:
         self.returncode: int | None = None
@@ -54,7 +55,7 @@ class HostedRun:
             self._host.kill()
 
     def end(self, code: int, answer: Mapping[str, Any]) -> None:
-        """Its exit code is known."""
+        """Sets its exit code and its answer."""
         self.answer = dict(answer)
         self.returncode = code
         self._ended.set()
@@ -75,7 +76,7 @@ class SharedHost:
 
     @property
     def lives(self) -> bool:
-        """Whether it can be given more."""
+        """Whether it accepts more work."""
         return self._process.poll() is None
 
     def begin(self, log: Path, work: Mapping[str, Any]) -> HostedRun:
@@ -97,7 +98,7 @@ class SharedHost:
             self._process.wait()
 
     def kill(self) -> None:
-        """Kills it with all that runs in it."""
+        """Kills it with all its runs."""
         self._process.kill()
         self._process.wait()
 

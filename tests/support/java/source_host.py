@@ -28,7 +28,7 @@ SECONDS = 300
 
 
 class SourceHost:
-    """One copy run a connector, as soon as that is configured and until it is deleted."""
+    """One copy run a connector, from its configuration until it is deleted."""
 
     def __init__(self, bootstrap: str, classes: str, *, exactly_once: bool) -> None:
         self._bootstrap, self._classes = bootstrap, classes
@@ -84,4 +84,4 @@ def noted_calls(folder: Path, **spec: Any) -> dict[str, list[str]]:
 
 if __name__ == "__main__":
     print(json.dumps(asyncio.run(main(json.loads(sys.argv[1])))), flush=True)
-    os._exit(0)  # the machine would be waited for
+    os._exit(0)  # otherwise it would wait for the machine

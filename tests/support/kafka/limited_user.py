@@ -19,7 +19,7 @@ _ABOUT = (ResourcePatternType.LITERAL, f"User:{USER}", "*")
 
 
 def limited(broker: SecureBroker) -> dict[str, str]:
-    """How that user reaches the broker, in Java's words; by its plain listener anybody may do anything."""
+    """The properties by which that user reaches the broker, in Java's form; the plain listener has no access rules."""
     return {
         "bootstrap.servers": broker.at("SASL"),
         "security.protocol": "SASL_PLAINTEXT",

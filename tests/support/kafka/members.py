@@ -1,4 +1,4 @@
-"""Members of a sink's group that are no tasks of ours: consumers of the client library's, each in its own thread."""
+"""Members of a sink's group other than our tasks: consumers of the client library's, each in its own thread."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ class SetFeature(WireRequest):
 
 
 async def set_feature(servers: str, name: str, level: int, *, up: bool = True) -> None:
-    """Gives a feature of the cluster another level; returns once a broker has it."""
+    """Sets a feature of the cluster to another level; returns once a broker has it."""
     properties = {"bootstrap.servers": servers}
     async with low_level_client(properties, client_id="admin", timeout_ms=60_000) as client:
         told = await client.send(client.get_random_node(), SetFeature(name, level, up))
@@ -98,7 +98,7 @@ async def set_feature(servers: str, name: str, level: int, *, up: bool = True) -
 
 @asynccontextmanager
 async def transaction_version(servers: str, level: int) -> AsyncIterator[None]:
-    """Brokers of this level; 2 again afterwards."""
+    """Sets the brokers to this level; to 2 again afterwards."""
     await set_feature(servers, FEATURE, level, up=level == 2)
     try:
         yield
@@ -115,7 +115,7 @@ def numbered(prefix: str, count: int) -> list[str]:
 
 
 async def visible(servers: str, topic: str, partition: int = 0) -> list[str]:
-    """All committed values; waits while a transaction is open there."""
+    """All committed values; waits while a transaction is open in the partition."""
 
     def read() -> list[str]:
         settings = {"bootstrap.servers": servers, "group.id": "look", "auto.offset.reset": "earliest"}

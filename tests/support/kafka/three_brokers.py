@@ -67,7 +67,7 @@ class Reassign(WireRequest):
 
 
 class Trio:
-    """Each broker has proxies of its own before the others' controllers."""
+    """Three brokers; each has proxies of its own before the others' controllers."""
 
     def __init__(self, brokers: Mapping[int, BrokerProcess], links: Mapping[tuple[int, int], Proxy]) -> None:
         self.brokers = brokers
@@ -75,7 +75,7 @@ class Trio:
 
     @property
     def bootstrap(self) -> str:
-        """All three."""
+        """The bootstrap address of all three."""
         return ",".join(broker.bootstrap for broker in self.brokers.values())
 
     def create(self, topic: str, replicas: list[int], partitions: int = 1, **config: str) -> None:
@@ -124,7 +124,7 @@ class Trio:
         return result
 
     async def move(self, topic: str, replicas: tuple[int, ...]) -> None:
-        """In order, to the first of these, which has the partition."""
+        """Moves the partition in order to the first of these replicas."""
         async with low_level_client(
             {"bootstrap.servers": self.bootstrap}, client_id="move", timeout_ms=5_000
         ) as client:
@@ -148,7 +148,7 @@ class Trio:
         self._java(node).send_signal(signal.SIGCONT)
 
     def cut_off(self, node: int, *, off: bool = True) -> None:
-        """It reaches no controller of the others, and they reach its own no more; clients reach it as ever."""
+        """Cuts the broker's controller off from the others, in both directions; clients still reach it."""
         for (item, other), link in self._links.items():
             if node in (item, other):
                 link.weather = Weather(frozen=off)

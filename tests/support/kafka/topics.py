@@ -39,12 +39,15 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
             partition.leader >= 0 for partition in client.list_topics(topic, 60).topics[topic].partitions.values()
         )
 
-    until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
+    until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before the broker does
 
 
 def creation(client: Callable[[], AdminClient], new: NewTopic, seconds: float = 60) -> Callable[[], bool]:
-    """A function that requests a topic and returns True. It may be called again after a KafkaException: a topic that
-    exists then was created by a request whose answer was lost. `client` gives the client of each request."""
+    """A function that requests a topic and returns True. `client` gives the client of each request.
+
+    It may be called again after a KafkaException: a topic that exists then was created by a request whose answer was
+    lost.
+    """
     again = False
 
     def create() -> bool:
@@ -62,13 +65,13 @@ def creation(client: Callable[[], AdminClient], new: NewTopic, seconds: float = 
 
 
 def add_partitions(bootstrap: str, topic: str, partitions: int) -> None:
-    """Gives a topic so many in all."""
+    """Gives a topic this number of partitions in all."""
     client = AdminClient({"bootstrap.servers": bootstrap})
     client.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
 
 
 def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
-    """Where each partition ends, open transactions and all."""
+    """The end of each partition, with open transactions."""
     settings = {"bootstrap.servers": bootstrap, "group.id": "look", "isolation.level": "read_uncommitted"}
 
     def told() -> dict[int, int] | None:
@@ -109,7 +112,7 @@ def messages(
     deadline = time.monotonic() + 60
     while open_ends:
         assert time.monotonic() < deadline, f"{topic} was not read to its end"
-        message = consumer.poll(0.2)  # `consume` would take its whole time, though there is no more
+        message = consumer.poll(0.2)  # `consume` would wait for its whole time, though there is no more
         if message is None:
             continue
         if message.error() is None:

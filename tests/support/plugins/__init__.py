@@ -1,1 +1,1 @@
-"""Plugins for tests: made as wheels and jars, or published ones by their lock files."""
+"""Plugins for tests: built as wheels and jars, or published ones by their lock files."""

@@ -66,5 +66,5 @@ def jar_bytes(classes: Sequence[bytes] = (), files: Mapping[str, str | bytes] | 
 
 
 def _name(data: bytes) -> str:
-    """The first text of `class_bytes` is the class's name."""
+    """The class's name, which is the first text of `class_bytes`."""
     return data[13 : 13 + struct.unpack_from(">H", data, 11)[0]].decode()

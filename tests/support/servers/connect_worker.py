@@ -73,7 +73,7 @@ class ConnectProcess(Program):
 
     @property
     def offset_file(self) -> Path:
-        """Where it keeps offsets when it is standalone."""
+        """The file of its offsets when it is standalone."""
         return self.folder / "offsets"
 
     def worker_properties(self) -> dict[str, str]:

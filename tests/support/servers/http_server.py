@@ -30,14 +30,13 @@ class HttpRequest(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     def handle_error(self, request: object, client_address: object) -> None:
-        if not isinstance(sys.exception(), OSError):  # clients that go away, or do not trust it
+        if not isinstance(sys.exception(), OSError):  # clients that disconnect, or do not trust it
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 @contextlib.contextmanager
 def http_server(serve: Callable[[HttpRequest], None], context: ssl.SSLContext | None = None) -> Iterator[int]:
-    """The port of a server whose GETs and POSTs are given to `serve`, each in a thread of its own; over TLS with a
-    context."""
+    """The port of a server that passes GETs and POSTs to `serve`, each in its own thread; over TLS with a context."""
 
     class Handler(HttpRequest):
         def do_GET(self) -> None:

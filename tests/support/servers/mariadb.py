@@ -42,7 +42,7 @@ class MariadbServer:
     """One server whose log of changes can be followed; killed and started as often as a test likes."""
 
     def __init__(self) -> None:
-        """Makes its data, starts nothing yet. Raises FileNotFoundError where MariaDB is not installed."""
+        """Creates its data, starts nothing yet. Raises FileNotFoundError if MariaDB is not installed."""
         if MISSING:
             raise FileNotFoundError(MISSING)
         self._folder = Path(tempfile.mkdtemp(prefix="keelman-mariadb-"))
@@ -87,7 +87,7 @@ class MariadbServer:
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     def kill(self) -> None:
-        """Ends it as kill -9 does."""
+        """Ends it by kill -9."""
         assert self._server is not None, "not started"
         self._server.kill()
         self._server.wait(60)

@@ -46,7 +46,7 @@ class ObjectStore:
         )  # fmt: skip
 
     async def create(self, name: str, *, versioned: bool = False) -> Any:
-        """A new bucket. Of versioned ones each version of an object is kept."""
+        """A new bucket. A versioned bucket keeps each version of an object."""
         lines = [f"s3.bucket.create -name {name}"]
         if versioned:
             lines.append(f"s3.bucket.versioning -name {name} -enable")
@@ -62,7 +62,7 @@ class ObjectStore:
 
 
 def program() -> str:
-    """Where the wheel has put the program."""
+    """The path of the program in the wheel."""
     beside = Path(sys.executable).with_name("weed")
     actual_str = str(beside) if beside.is_file() else shutil.which("weed")
     if actual_str is None:
@@ -72,7 +72,7 @@ def program() -> str:
 
 @contextlib.asynccontextmanager
 async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
-    """Serves a folder, which it makes, at a free port."""
+    """Serves a folder, which it creates, at a free port."""
     folder.mkdir(parents=True)
     actions = ["Read", "Write", "List", "Tagging"]  # a user who may administer creates each bucket that is written to
     users = [{"name": "tests", "credentials": [{"accessKey": KEY, "secretKey": SECRET}], "actions": actions}]

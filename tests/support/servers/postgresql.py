@@ -86,15 +86,15 @@ class PostgresqlServer:
 
     @property
     def folder(self) -> Path:
-        """Where all that it keeps is."""
+        """The folder of all its files."""
         return self._folder
 
     def url(self, database: str) -> str:
-        """Of a database, for clients of libpq."""
+        """The URL of a database, for clients of libpq."""
         return f"postgresql://{USER}@{self._host}:{self.port}/{database}"
 
     def database(self) -> str:
-        """Makes a database and returns its URL."""
+        """Creates a database and returns its URL."""
         name = f"state{next(self._number)}"
         address = self.url("postgres").replace("postgresql:", "postgresql+psycopg:")
         engine = sa.create_engine(address, isolation_level="AUTOCOMMIT")
@@ -110,9 +110,9 @@ class PostgresqlServer:
 def running_postgresql(
     settings: Mapping[str, str] = LOGICAL, *, is_safe: bool = False, host: str = "127.0.0.1"
 ) -> Iterator[PostgresqlServer]:
-    """Yields a running server at an address of this machine. `is_safe`: it writes to the disk as it would in earnest.
+    """Yields a running server at an address of this machine. `is_safe`: it syncs its writes to the disk.
 
-    Raises FileNotFoundError where PostgreSQL is not installed.
+    Raises FileNotFoundError if PostgreSQL is not installed.
     """
     server = PostgresqlServer(settings if is_safe else {**settings, "fsync": "off"}, host)
     try:
@@ -124,10 +124,9 @@ def running_postgresql(
 
 @contextlib.contextmanager
 def started_postgresql(*, is_safe: bool = False) -> Iterator[Callable[[], str]]:
-    """Yields a function that makes databases and returns their URLs. `is_safe`: it writes to the disk as it would in
-    earnest.
+    """Yields a function that creates databases and returns their URLs. `is_safe`: it syncs its writes to the disk.
 
-    Raises FileNotFoundError where PostgreSQL is not installed.
+    Raises FileNotFoundError if PostgreSQL is not installed.
     """
     with running_postgresql({}, is_safe=is_safe) as server:
         yield server.database

@@ -30,7 +30,7 @@ _FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:au
 
 
 def missing() -> str:
-    """Why there can be no registry here: no Java that is new enough; empty when there can."""
+    """The reason why there can be no registry here: no recent enough Java; empty when there can."""
     try:
         find(minimum=MINIMUM_JAVA)
     except JavaMissing as error:

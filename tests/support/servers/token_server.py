@@ -29,7 +29,7 @@ class TokenServer:
 
 @contextlib.contextmanager
 def token_server(context: ssl.SSLContext | None = None) -> Iterator[TokenServer]:
-    """Runs one on a free port of loopback; over TLS with a context."""
+    """Runs a server on a free port of loopback; over TLS with a context."""
 
     def serve(request: HttpRequest) -> None:
         server.asked.append((request.headers["Authorization"], request.body().decode()))

@@ -42,7 +42,7 @@ class Cluster:
 
     @property
     def master(self) -> str:
-        """The master's name."""
+        """The URL of the master."""
         return f"spark://{self.host}:{self.port}"
 
     def properties(self) -> Path:
@@ -119,7 +119,7 @@ class Cluster:
         return self.folder / f"{name}.log"
 
     def text(self, name: str) -> str:
-        """The text of it."""
+        """The text of one program's log."""
         return self.log(name).read_text(errors="replace")
 
     def executors(self) -> list[psutil.Process]:
@@ -145,7 +145,7 @@ class Cluster:
         process.wait(60)
 
     def stop(self) -> None:
-        """Ends all of it."""
+        """Ends all programs."""
         for name in list(self.processes):
             self.end(name)
 

@@ -153,7 +153,7 @@ class Worker:
                     await self._call.write(OpenLinkRequest(renewal=renewal))
 
     async def until_it_ends(self, work: Awaitable[None]) -> None:
-        """A link that the service ends is not this side's error; how it ended is kept."""
+        """A link that the service ends is not this side's error; the reason is stored."""
         try:
             await work
         except Exception as error:
@@ -220,7 +220,7 @@ class Worker:
         return next(u.slot for u in reversed(self.updates) if u.run_uid == uid and u.slot)
 
     def slot_process(self, uid: str) -> psutil.Process:
-        """The process of the run's slot, as the service's log tells it."""
+        """The process of the run's slot, from the service's log."""
         slot = self.slot_of(uid)
         line = next(line for line in self.spark.text().splitlines() if "slot_attached" in line and slot in line)
         return psutil.Process(int(line.split("pid=")[1].split()[0]))

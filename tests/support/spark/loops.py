@@ -20,7 +20,7 @@ log = get_logger()
 class CountingLoop:
     """Commits a line to `file` every 20 ms, each with the time; `mode` silent, refuse or burst makes it misbehave.
 
-    In mode busy it claims to copy a lot; with `module` it begins by importing that.
+    In mode busy it claims to copy a lot; with `module` it begins by importing that module.
     """
 
     def __init__(

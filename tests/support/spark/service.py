@@ -28,16 +28,17 @@ STOP_SECONDS = 60.0
 
 @dataclass
 class SparkService:
-    """A service that serves."""
+    """A service that is ready."""
 
     address: str
     log: Path
     pid: int = 0
 
     def slot_pids(self) -> set[int]:
-        """The processes of the slots that it has.
+        """The processes of its present slots.
 
-        Its log names those that have ended too, whose numbers may be those of anybody's processes by now."""
+        Its log also names ended ones, whose process ids may have been reused by now.
+        """
         lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line]
         named = {int(match[1]) for line in lines if (match := re.search(r"\bpid\W+(\d+)", line)) is not None}
         return named & {child.pid for child in psutil.Process(self.pid).children(recursive=True)}

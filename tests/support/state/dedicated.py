@@ -22,7 +22,7 @@ def file_source(file: object, topic: str, **more: str) -> dict[str, str]:
 
 
 class Dedicated(Operations):
-    """The dedicated connectors of a state service, or by way of a gateway."""
+    """The dedicated connectors of a state service, also through a gateway."""
 
     def __init__(self, channel: Any) -> None:
         self.api = DedicatedConnectorServiceStub(channel)
@@ -45,7 +45,7 @@ class Dedicated(Operations):
         self, name: str, *, etag: str = "", version: str = "", skip_health_check: bool = False, request_id: str = "",
         **spec: Any,
     ) -> Any:  # fmt: skip
-        """The answer of an update of the fields that are given."""
+        """The answer of an update of the given fields."""
         request = pb.UpdateDedicatedConnectorRequest(
             name=name, etag=etag, version=version, skip_health_check=skip_health_check, request_id=request_id,
             spec=dedicated_connector_pb2.DedicatedConnectorSpec(**spec),
@@ -72,7 +72,7 @@ class Dedicated(Operations):
         return (await self.api.GetDedicatedConnector(request)).dedicated_connector
 
     async def names(self) -> list[str]:
-        """Those that there are."""
+        """The existing connectors."""
         connectors = await self.api.ListDedicatedConnectors(pb.ListDedicatedConnectorsRequest())
         return [dedicated_connector.name for dedicated_connector in connectors.dedicated_connectors]
 

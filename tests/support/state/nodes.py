@@ -1,4 +1,4 @@
-"""State and some agents on one machine, each with a home of its own: real processes."""
+"""A state service and some agents on one machine, each with a home of its own: real processes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SECONDS = 240.0
 
 
 class Nodes:
-    """State and its agents, which are started one by one."""
+    """A state service and its agents, which are started one by one."""
 
     def __init__(self, folder: Path, names: Sequence[str] = NODES, *flags: str) -> None:
         usual = ["--worker-ports", free_range(8), "--spark-ports", free_range(4), "--session-timeout-seconds", "120"]

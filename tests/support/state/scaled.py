@@ -1,4 +1,4 @@
-"""A dedicated connector that is autoscaled, as its tests look at it."""
+"""An autoscaled dedicated connector, as its tests use it."""
 
 from __future__ import annotations
 

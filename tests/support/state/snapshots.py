@@ -1,4 +1,4 @@
-"""Snapshots of the cluster state as tests write them down."""
+"""Snapshots of the cluster state as tests write them."""
 
 from __future__ import annotations
 

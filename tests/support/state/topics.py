@@ -15,7 +15,7 @@ pb = topic_service_pb2
 
 
 class Operations:
-    """Operations, by way of a state service or a gateway; `operations` is the stub of their service."""
+    """Operations of a state service, also through a gateway; `operations` is the stub of their service."""
 
     def __init__(self, operations: Any) -> None:
         self.operations = operations
@@ -38,7 +38,7 @@ class Operations:
 
 
 class Topics(Operations):
-    """The topics of one broker cluster, by way of a state service or a gateway."""
+    """The topics of one broker cluster, also through a gateway."""
 
     def __init__(self, clients: Any, cluster: str) -> None:
         super().__init__(clients.operations)

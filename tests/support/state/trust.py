@@ -58,7 +58,7 @@ class Installation:
         return Home(self.folder / "state")
 
     async def https(self) -> CertificateFacts:
-        """The certificate by which the gateway answers https, to a client that trusts the CA and the address."""
+        """The gateway's certificate for https, as a client sees it that trusts the CA and the address."""
         context = ssl.create_default_context(cafile=str(self.state_home.authority))
         reader, writer = await asyncio.open_connection("127.0.0.1", self.http_port, ssl=context)
         writer.write(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
@@ -73,7 +73,7 @@ class Installation:
         return str((await stub_of(self.to_gateway, "access", "join_token").CreateJoinToken(request)).token)
 
     async def join(self, name: str, token: str = "", **fields: Any) -> Sequence[str]:
-        """Has a host join, by the name's home."""
+        """Joins a host, with the home of its name."""
         home = self.homes.setdefault(name, Home(self.folder / name))
         token_given = token or await self.token()
         joining = Joining(fields.pop("role", JoinRole.NODE), fields.pop("as_name", name), "", "", home)
@@ -126,8 +126,10 @@ class Installation:
 
 @contextlib.asynccontextmanager
 async def installation(folder: Path, *, access: Path | None = None, **state: Any) -> AsyncIterator[Installation]:
-    """A state service with `trust = installation` and a gateway that it gives a certificate; hosts join by that.
-    `access` is the gateway's access file."""
+    """A state service with `trust = installation` and a gateway with its certificate, through which hosts join.
+
+    `access` is the gateway's access file.
+    """
     state_port, gateway_port, http_port = free_ports(3)
     home, stop = Home(folder / "state"), asyncio.Event()
     fields: dict[str, Any] = {"home": home.root, "port": state_port, "trust": "installation"}

@@ -14,7 +14,7 @@ WEATHER = jar_files.class_bytes("com/acme/WeatherSource", jar_files.SOURCE)
 
 
 def jar(size: int = 0, *, salt: str = "") -> bytes:
-    """A jar with a source connector, and with so many bytes of noise, that do not pack."""
+    """A jar with a source connector, and with so many bytes of noise, which cannot be compressed."""
     noise = b"".join(hashlib.sha256(f"{salt}{n}".encode()).digest() for n in range(size // 32))
     return jar_files.jar_bytes([WEATHER], {"salt": salt, "noise": noise})
 

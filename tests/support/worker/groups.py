@@ -50,12 +50,12 @@ class Flow:
 
     @property
     def seen(self) -> list[bytes]:
-        """The whole lines that have come out."""
+        """The whole lines in the sink's file."""
         return self.target.read_bytes().split(b"\n")[:-1] if self.target.exists() else []
 
     @property
     def connectors(self) -> dict[str, dict[str, str]]:
-        """Name to configuration."""
+        """The connectors' configurations by name."""
         return {
             f"{self.name}-in": {"connector.class": "FileStreamSource", "file": str(self.source), "topic": self.name},
             f"{self.name}-out": {"connector.class": "FileStreamSink", "file": str(self.target), "topics": self.name},
@@ -83,13 +83,13 @@ class Flow:
 
 @dataclass
 class Workers:
-    """Workers of one group; any of them answers."""
+    """Workers of one group; any of them answers requests."""
 
     processes: list[WorkerProcess]
 
     @classmethod
     def of(cls, folder: Path, bootstrap: str, group: str, spark: str, count: int, **extra: str) -> Workers:
-        """Not started yet."""
+        """Workers that are not started yet."""
         results = []
         for number in range(count):
             home = folder / f"{group}{number}"

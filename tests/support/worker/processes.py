@@ -42,7 +42,7 @@ QUICK_JAVA = {"keelman.plugin.jvm.options": "-XX:TieredStopAtLevel=1"}
 
 @dataclass
 class Run:
-    """One copy run as this side sees it."""
+    """One copy run as the Spark side sees it."""
 
     ticket: tickets.StartTicket
     worker: str
@@ -62,9 +62,9 @@ class LinkSide(WorkerLinkServiceServicer):
     links: dict[str, asyncio.Queue[Any]] = field(default_factory=dict)
     greetings: dict[str, Any] = field(default_factory=dict)
     slow: bool = False  # fences only on a test's command
-    deaf: bool = False  # hears orders no more, as when a link breaks under them
-    heard_nothing: int = 0  # orders that came meanwhile
-    problem: str = ""  # why it has no Spark
+    deaf: bool = False  # receives no more orders, as when a link breaks under them
+    heard_nothing: int = 0  # orders that arrived meanwhile
+    problem: str = ""  # the reason why it has no Spark
 
     def of(self, connector: str, task: int = 0, state: Any = RUNNING) -> list[Run]:
         """The runs of a task in a state."""
@@ -160,7 +160,7 @@ class LinkSide(WorkerLinkServiceServicer):
 
 @contextlib.asynccontextmanager
 async def link_side(port: int = 0) -> AsyncIterator[tuple[LinkSide, str]]:
-    """Serves the link, on a free port where none is given; yields it and its address."""
+    """Serves the link, on a free port if none is given; yields it and its address."""
     side = LinkSide()
     port = port or free_ports(1)[0]
     service = RpcService("keelman.api.copy.v1.WorkerLinkService", add_WorkerLinkServiceServicer_to_server, side)
@@ -193,7 +193,7 @@ class WorkerProcess:
 
     @property
     def output(self) -> str:
-        """All that it wrote."""
+        """All its output."""
         return (self.folder / "output.log").read_text(errors="replace")
 
     def properties(self) -> dict[str, str]:
@@ -214,7 +214,7 @@ class WorkerProcess:
         }
 
     async def spawn(self) -> None:
-        """Starts the process and does not wait."""
+        """Starts the process without waiting."""
         file = self.folder / "worker.properties"
         file.write_text("".join(f"{k}={v}\n" for k, v in self.properties().items()))
         command = [sys.executable, "-m", "keelman.worker", "run", "--properties-file", str(file)]
@@ -246,7 +246,7 @@ class WorkerProcess:
         return await ended(self.child, number)
 
     async def kill(self) -> None:
-        """Kills it where it was started and still runs."""
+        """Kills it if it runs."""
         if self.child is not None:
             await ended(self.child, signal.SIGKILL)
 
@@ -259,7 +259,7 @@ class WorkerProcess:
             return await client.request(method, f"http://127.0.0.1:{self.port}{path}", json=body, **options)
 
     async def states(self, name: str) -> list[str]:
-        """The connector's state, then its tasks'; empty when there is none."""
+        """The connector's state, then its tasks'; empty if it does not exist."""
         answer = await self.ask("GET", f"/connectors/{name}/status")
         if answer.status_code != 200:
             return []

@@ -1,4 +1,4 @@
-"""Worker properties that a worker refuses at its start, and such that it takes."""
+"""Worker properties that a worker refuses at its start, and properties that it accepts."""
 
 from __future__ import annotations
 

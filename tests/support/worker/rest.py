@@ -60,7 +60,7 @@ class Step:
 
 
 def step_of(stored: Mapping[str, Any]) -> Step:
-    """The step that was stored."""
+    """The step from its stored form."""
     fields = ("name", "method", "path", "body", "headers", "of", "until")
     values: dict[str, Any] = {k: stored[k] for k in fields if k in stored}
     if "body_hex" in stored:
@@ -69,7 +69,7 @@ def step_of(stored: Mapping[str, Any]) -> Step:
 
 
 def fresh_client() -> httpx.AsyncClient:
-    """A client with a connection for each request: servers close some after an answer that they find too odd."""
+    """A client with a connection for each request: servers close some after a malformed request."""
     return httpx.AsyncClient(timeout=95, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
@@ -112,7 +112,7 @@ class Player:
             await asyncio.sleep(0.2)
 
     async def close(self) -> None:
-        """Has all consumers leave."""
+        """Makes all consumers leave."""
         for member in self._members.values():
             await member.stop()
 
@@ -145,7 +145,7 @@ class Player:
             if text:
                 stored["text"] = "{page}" if text.startswith("<html>") else text
         message = stored["body"].get("message") if isinstance(stored.get("body"), dict) else None
-        if isinstance(message, str):  # without where in the text the JSON library has met it
+        if isinstance(message, str):  # without the position at which the JSON library stopped
             stored["body"]["message"] = message.partition("\n at [Source: ")[0]
         return stored
 

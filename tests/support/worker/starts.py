@@ -24,7 +24,7 @@ STRINGS = {f"{role}.converter": "org.apache.kafka.connect.storage.StringConverte
 
 
 class EndedError(Exception):
-    """A worker ended that should have run; with its last words."""
+    """A worker ended unexpectedly; with its last output."""
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Started:
 
     @property
     def output(self) -> str:
-        """All that it wrote."""
+        """All its output."""
         return (self.folder / "output.log").read_text(errors="replace")
 
     async def start(self, *words: str) -> Started:
@@ -49,7 +49,7 @@ class Started:
         return self
 
     async def spawn(self, *words: str) -> None:
-        """Starts it and does not wait."""
+        """Starts it without waiting."""
         command = tethered([sys.executable, "-m", "keelman.cli", "worker", *words])
         plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_")}
         cache = {"KEELMAN_CACHE": os.environ["KEELMAN_CACHE"]} if "KEELMAN_CACHE" in os.environ else {}
@@ -111,7 +111,7 @@ def properties(file: Path, values: dict[str, str]) -> str:
 
 
 def lines(file: Path) -> list[str]:
-    """The lines of a file that may not be there yet."""
+    """The lines of a file that may not exist yet."""
     return file.read_text().splitlines() if file.exists() else []
 
 

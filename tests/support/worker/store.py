@@ -12,7 +12,7 @@ def _ignore_change() -> None:
 
 
 def _ignore_level(logger: str, level: str) -> None:
-    """No logger is set."""
+    """Ignores a logger's level."""
 
 
 def _always() -> bool:

@@ -1,4 +1,4 @@
-"""A world of words for parking: tasks find nothing to copy, files and topics grow, tasks are taken away."""
+"""A world of words for parking: tasks have nothing to copy, files and topics grow, tasks are removed."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
@@ -81,7 +81,7 @@ class World(ScriptWorld):
                 more()
 
     def do_leaves(self, task: str) -> None:
-        """A task is taken from the worker, paused or restarted."""
+        """Removes a task from the worker, as when it is paused or restarted."""
         self.parking.left(work_of(task))
 
     def do_show(self) -> None:
@@ -89,6 +89,6 @@ class World(ScriptWorld):
 
 
 def work_of(task: str) -> Work:
-    """From name/number."""
+    """A unit of work from name/number."""
     connector, number = task.split("/")
     return Work(connector, int(number))

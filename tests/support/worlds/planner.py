@@ -1,4 +1,4 @@
-"""A world of words for the planner's tests: commands change it, the planner plans for it, its agents obey at once."""
+"""A world of words for the planner's tests: commands change it, the planner plans for it, its agents act at once."""
 
 import dataclasses
 from datetime import UTC, datetime
@@ -58,7 +58,7 @@ def changes(old: Snapshot, new: Snapshot) -> list[tuple]:
 
 
 class World(ScriptWorld):
-    """A snapshot that can be written."""
+    """A snapshot that commands can change."""
 
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
@@ -150,7 +150,7 @@ class World(ScriptWorld):
 
     @staticmethod
     def _spec(spec: WorkerClusterSpec, fields: dict[str, str]) -> WorkerClusterSpec:
-        """Fields of a spec as words; `cpus` and `memory` are its limits, `select` its selector, others properties."""
+        """A spec's fields from words; `cpus` and `memory` are its limits, `select` its selector, others properties."""
         for key, value in fields.items():
             match key:
                 case "nodes":
@@ -214,7 +214,7 @@ class World(ScriptWorld):
         self.workloads[name] = dataclasses.replace(workload, status=status, has_run=ran)
 
     def do_linger(self, *nodes: str) -> None:
-        """On these nodes Spark services have been idle for less than their grace."""
+        """Marks the Spark services of these nodes as idle for less than their grace."""
         self.lingering = set(nodes)
 
     def do_obey(self, *names: str) -> None:
@@ -257,7 +257,7 @@ class World(ScriptWorld):
         return [f"{w.name}: {', '.join(map(str, s.plugins + s.libraries)) or 'none'}" for w, s in specs]
 
     def do_users(self, plugin: str) -> list[str]:
-        """The clusters for whose sake a plugin must stay."""
+        """The clusters that keep a plugin from deletion."""
         snapshot = self.snapshot
         for cluster in self.workers.values():
             snapshot.put(dataclasses.replace(cluster, status=worker_cluster_status(cluster, snapshot)))

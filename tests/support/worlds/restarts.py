@@ -5,7 +5,7 @@ from support.worlds.script import ScriptWorld
 
 
 class World(ScriptWorld):
-    """One task. Chance always gives the middle, so that delays can be read."""
+    """One task. Random values are always the middle, so that delays are predictable."""
 
     def __init__(self) -> None:
         self.restarts = Restarts(RestartPolicy(), lambda: 0.5)
@@ -14,7 +14,7 @@ class World(ScriptWorld):
         self.restarts.policy = RestartPolicy(int(attempts), float(first), float(longest), float(reset))
 
     def do_fail(self, reason: str, *how: str, well: str = "0", times: str = "1") -> list[str]:
-        """How: `retriable`, `alone` (its process ran nothing else); `well`: seconds that it was healthy before."""
+        """How: `retriable`, `alone` (its process ran nothing else); `well`: seconds for which it was healthy before."""
         told = []
         for _ in range(int(times)):
             cause, delay = self.restarts.failed(

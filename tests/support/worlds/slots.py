@@ -21,7 +21,7 @@ class World(ScriptWorld):
         self.limits = SlotLimits(**{k: int(v) for k, v in fields.items()}, **words)
 
     def do_ask(self, worker: str, run: str, plugin: str = "", memory: str = "room") -> list[str]:
-        """A copy run `connector/task` of a worker."""
+        """Requests a copy run `connector/task` of a worker."""
         owner = Owner("wc", worker, "1")
         connector, task = run.split("/")
         need = Need(plugin, self.busy.has(("wc", connector, int(task)), self.now))

@@ -1,4 +1,4 @@
-"""The archive of Kafka Connect's classes is made once, and the machine of a slot takes its classes from it."""
+"""The archive of Kafka Connect's classes is created once, and the machine of a slot loads its classes from it."""
 
 from __future__ import annotations
 

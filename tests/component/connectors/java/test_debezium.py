@@ -53,7 +53,7 @@ FAST = {**SLOW, "keelman_limit_records_per_second": "0"}
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresqlServer]:
-    """One for all tests of this file."""
+    """One server for all tests of this file."""
     with running_postgresql() as started:
         yield started
 

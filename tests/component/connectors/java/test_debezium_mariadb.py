@@ -1,5 +1,7 @@
-"""Debezium follows a MariaDB in a worker, with its history of schemas in Kafka, while slot, worker and server are
-killed."""
+"""Debezium follows a MariaDB in a worker, with its history of schemas in Kafka.
+
+Slot, worker and server are killed meanwhile.
+"""
 
 import signal
 from collections.abc import Iterator

@@ -23,7 +23,7 @@ PARTITIONS, ROWS = 3, 3000
 
 
 def send(bootstrap: str, topic: str, numbers: range) -> None:
-    """One row a number."""
+    """Writes one row a number."""
     producer = Producer({"bootstrap.servers": bootstrap})
     for n in numbers:
         producer.produce(topic, json.dumps({"id": n, "name": f"row {n}"}).encode(), partition=n % PARTITIONS)
@@ -54,7 +54,7 @@ async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
     create_topic(bootstrap, topic, PARTITIONS)
     create_topic(bootstrap, f"{topic}-control")
     begin_at_the_start(bootstrap, name, f"{topic}-control")
-    # Its tasks look at their control topic when they are called, which is each flush where there are no records.
+    # Its tasks read their control topic when they are called, which is each flush if there are no records.
     properties = {"plugin.path": await plugin_path(tmp_path), "offset.flush.interval.ms": "1000"}
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "lake", spark.address, properties)
     table = warehouse / "db" / topic

@@ -1,5 +1,7 @@
-"""MirrorMaker's own connectors, from Connect's jars, on a worker: a slot is killed, a topic comes later, a group's
-offsets follow."""
+"""MirrorMaker's own connectors, from Connect's jars, on a worker.
+
+A slot is killed, a topic is created later, and a group's offsets follow.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ READERS = f"{NAME}-readers"
 
 
 def config(bootstrap: str, kind: str) -> dict[str, str]:
-    """Mirrors from `sailinga` to `sailingb`, both of which are the one broker."""
+    """A configuration that mirrors from `sailinga` to `sailingb`, both of which are the one broker."""
     ours = {
         f"{what}.replication.factor": "1" for what in ("offset-syncs.topic", "checkpoints.topic", "heartbeats.topic")
     }

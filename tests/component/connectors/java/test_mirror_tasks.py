@@ -25,7 +25,7 @@ FOR_EVER = {"retention.ms": "-1"}
 
 
 def config(bootstrap: str, name: str, kind: str, folder: Path, **more: str) -> dict[str, str]:
-    """Of a task that mirrors from `<name>a` to `<name>b`, both of which are the one broker."""
+    """The configuration of a task that mirrors from `<name>a` to `<name>b`, both of which are the one broker."""
     return {
         "name": f"{name}-{kind}",
         "connector.class": f"{MIRROR}.Mirror{kind}SourceConnector",
@@ -53,7 +53,7 @@ def running(bootstrap: str, values: dict[str, str], folder: Path) -> Any:
 
 
 def copied(process: HostedRun, fields: dict[str, str], folder: Path, topic: str, records: int) -> None:
-    """Returns once so many are in the topic, however many copy runs that took."""
+    """Returns once so many records are in the topic, over any number of copy runs."""
     log = folder / fields["name"]
 
     def there() -> bool:
@@ -67,7 +67,7 @@ def copied(process: HostedRun, fields: dict[str, str], folder: Path, topic: str,
 
 
 def synced(bootstrap: str, syncs: str, name: str) -> set[int]:
-    """The partitions of which there are offset syncs."""
+    """The partitions with offset syncs."""
     return {struct.unpack(f">H{len(name)}sI", message.key() or b"")[2] for message in messages(bootstrap, syncs)}
 
 

@@ -28,7 +28,7 @@ SOURCES = "[NRS]*Source*.class Notes*.class"
 
 @pytest.fixture(scope="session")
 def acme(classes: Path, tmp_path_factory: pytest.TempPathFactory) -> InstalledPlugin:
-    """All of them as a plugin."""
+    """All the classes as a plugin."""
     path = tmp_path_factory.mktemp("plugins")
     jar_of(path / "acme" / "acme-7.jar", classes, "*.class")
     (plugin,) = scan(str(path)).plugins
@@ -49,7 +49,7 @@ def jar_of(path: Path, classes: Path, patterns: str, changes: Mapping[bytes, byt
 
 @pytest.fixture
 async def host(acme: InstalledPlugin) -> AsyncIterator[PluginHost]:
-    """One process, as for questions about tasks."""
+    """A host of one process, as for requests about tasks."""
     async with PluginHost(acme, answer_seconds=60, processes=1) as plugin_host:
         yield plugin_host
 

@@ -1,4 +1,4 @@
-"""Classes of published plugins in a worker: listed with their versions, described, and their configurations judged."""
+"""Classes of published plugins in a worker: listed with versions, described, and their configurations validated."""
 
 from collections.abc import AsyncIterator
 

@@ -21,7 +21,7 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 
 @pytest.fixture
 def scripted(broker: SecureBroker, name: str, classes: Path, tmp_path: Path) -> Scripted:
-    """A task whose records come without a login."""
+    """A task whose records are produced without a login."""
     create_topic(broker.at("PLAINTEXT"), name)
     new_scripted = Scripted(broker.at("PLAINTEXT"), name, classes, tmp_path)
     new_scripted.send(["v0", "v1"])
@@ -29,7 +29,7 @@ def scripted(broker: SecureBroker, name: str, classes: Path, tmp_path: Path) -> 
 
 
 def copies(scripted: Scripted, worker: dict[str, str]) -> None:
-    """Holds that a task with these properties copies, commits and ends."""
+    """Asserts that a task with these properties copies, commits and ends."""
     with scripted.hosted(worker=worker) as process:
         scripted.until_put(process, ["v0", "v1"])
         until(lambda: scripted.group() == 2, "committed")

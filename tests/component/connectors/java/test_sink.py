@@ -29,7 +29,7 @@ def test_a_task_lives_as_in_connect_and_its_group_shows_what_it_says(scripted: S
         scripted.until_put(process, ["v0", "v1", "v2"])
         scripted.stopped(process)
     name = scripted.name
-    # Before the first records it may be time for a commit already, as in Connect.
+    # A commit may be due before the first records, as in Connect.
     lines = [line for line in scripted.calls.read_text().splitlines() if line != "precommit 0"]
     assert lines[:2] == [f"start {name} task-thread-{name}-0", f"open {name}-0 of {name}-0"]
     assert lines[2:5] == [f"record {name} 0 {n} k{n} v{n} {scripted.sent_ms + n} h={n}" for n in range(3)]
@@ -135,7 +135,7 @@ def test_a_task_pauses_its_partitions_and_resumes_them(scripted: Scripted) -> No
         scripted.send(["v2"])
         scripted.until_put(process, ["v0", "v1", "v2"])
         scripted.stopped(process)
-    # It was resumed in the third put of nothing, a second after the other.
+    # It was resumed in the third put without records, a second after the other.
     assert len(scripted.noted("pause")) == 1
 
 
@@ -183,7 +183,7 @@ def test_a_put_that_fails_takes_nothing_with_it_that_was_read_meanwhile(scripted
 def test_what_is_next_is_not_put_before_a_put_that_fails(scripted: Scripted) -> None:
     values = [f"v{n}" for n in range(400)]
     scripted.send(values)
-    slow = {"consumer_override_max_poll_records": "50", "takes_ms": "200"}  # the next ones are ready before it is back
+    slow = {"consumer_override_max_poll_records": "50", "takes_ms": "200"}  # the next ones are ready by then
     with scripted.hosted(**slow, fails="120") as process:
         last = scripted.ends(process)
     assert (last["state"], last["message"]) == ("FAILED", "the sink is gone at 120")

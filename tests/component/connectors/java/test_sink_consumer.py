@@ -81,7 +81,7 @@ def test_a_broker_that_does_not_answer_its_login_fails_the_task_with_the_reason(
 def test_slots_with_our_consumer_and_with_javas_share_a_group_while_one_takes_the_others_place(
     scripted: Scripted, tmp_path: Path
 ) -> None:
-    """As during a roll-out from a version that read Java's sinks with our own consumer: nothing lost, nothing twice."""
+    """As during a roll-out from a version that read Java's sinks with our consumer: nothing lost, nothing doubled."""
     topic = f"{scripted.name}-b"
     create_topic(scripted.bootstrap, topic, 4)
     values = [f"v{n}" for n in range(600)]

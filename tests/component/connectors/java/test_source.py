@@ -147,7 +147,7 @@ def test_transactions_end_where_the_task_wants_it(scripted: Scripted) -> None:
     with scripted.hosted(commits="25", aborts="59", **config) as process:
         scripted.copied(75, process)
         scripted.stopped(process)
-    # 50 to 59 are aborted by the 60th record, and their offsets committed all the same.
+    # The 60th record aborts 50 to 59, and their offsets are committed all the same.
     assert scripted.values() == [f"v{n}" for n in range(100) if not 50 <= n < 60]
     assert scripted.offsets() == {"p0": 99}
     with scripted.hosted(commits_polls="yes", **{**config, "records": "150"}) as process:

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.component, pytest.mark.timeout(400), needs_java()]
 
 DIFFERENT: dict[str, dict[str, list[str]]] = {
     "exactly once": {
-        # Connect tells of them with the next record that is not dropped.
+        # Connect reports them with the next record that is not dropped.
         "all are dropped": [
             *("start own task-thread-NAME-0 step 0 next 0", "poll own d3 sees 0", "gives own 0-2"),
             *("commitRecord own 0-2 nowhere sees 0", "commit own sees 0"),
@@ -30,7 +30,7 @@ DIFFERENT: dict[str, dict[str, list[str]]] = {
         ],
     },
     "at least once": {
-        # Of those that are dropped it hears beside its polls, too; Connect's own thread tells it between two.
+        # It gets the callbacks of dropped records beside its polls, too; Connect's own thread makes them between two.
         "the last one is dropped": [
             *("start own task-thread-NAME-0 step 0 next 0", "poll own t3", "gives own 0-2", "poll own 2"),
             *("gives own 3-4", "idle own", "commitRecord other 2-2 nowhere", "commitRecord other 0-1 there"),

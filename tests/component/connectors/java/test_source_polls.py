@@ -30,7 +30,7 @@ def scripted(bootstrap: str, name: str, classes: Path, tmp_path: Path) -> Script
 
 
 def numbers(scripted: Scripted, topic: str = "") -> list[int]:
-    """Those of the committed records."""
+    """The numbers of the committed records."""
     return [int(match[1]) for item in scripted.values(topic) if (match := re.search(r"v(\d+)", item, re.IGNORECASE))]
 
 
@@ -47,7 +47,7 @@ def test_a_large_poll_is_there_as_a_whole_or_not_at_all_whatever_kills_its_slot(
     ):
         with scripted.hosted(die=[point, count], **config) as process:
             assert process.wait(60) == -signal.SIGKILL, scripted.ended_with()
-    whole = len(numbers(scripted))  # after the last one, which leaves no transaction open to be waited for
+    whole = len(numbers(scripted))  # after the last one, which leaves no open transaction
     assert whole % 5000 == 0, f"{whole} records"
     with scripted.hosted(**config) as process:
         until(lambda: scripted.offsets() == {"p0": 19999}, "all is committed")

@@ -1,4 +1,4 @@
-"""Java sinks whose assignors are cooperative, beside members of their group that are no tasks of ours."""
+"""Java sinks with cooperative assignors, beside other members of their group."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Shared:
         return result
 
     def joined_by(self, other: Member) -> int:
-        """Which partition the other one has, once it has one."""
+        """The other member's partition, once it has one."""
         self._others.append(other)
         until(lambda: len(other.places) == 1, "both have one", SHARED_SECONDS)
         return next(iter(other.places))
@@ -128,7 +128,7 @@ def test_two_tasks_with_a_sticky_assignor_share_a_topic(scripted: Scripted) -> N
 def test_a_sink_begins_at_once_with_an_assignor_that_has_nothing_in_common_with_the_one_before(
     scripted: Scripted,
 ) -> None:
-    """Its former self is a member still, with the other one: a static one keeps its place when it ends."""
+    """Its former self is still a member, with the other assignor: a static member keeps its place when it ends."""
     shared = Shared(scripted)
     fields = {"topics": shared.topic, "consumer_override_session_timeout_ms": "30000"}
     with scripted.hosted(**fields, **{KEY: f"{PACKAGE}.RangeAssignor"}) as process:

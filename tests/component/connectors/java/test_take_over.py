@@ -54,7 +54,7 @@ async def test_debezium_and_a_jdbc_sink_go_over_to_us_and_back(
     rows.add(ROWS)
     before = rows.versions()
     extra = {"plugin.path": await plugin_path(POSTGRES, JDBC), "exactly.once.source.support": "enabled"}
-    # Without a scan of all jars, which takes it longer than all else of its start.
+    # Without a scan of all jars, which takes longer than the rest of its start.
     java = ConnectProcess(tmp_path / "java", bootstrap, GROUP, {**extra, "plugin.discovery": "service_load"})
     ours = WorkerProcess(tmp_path / "ours", bootstrap, GROUP, spark.address, extra)
 

@@ -222,7 +222,7 @@ async def test_lists_show_a_caller_its_own_clusters(system: System) -> None:
             definitions.GetConnectorDefinitionRequest(name="of-mine")
         )
         assert got.connector_definition.spec.worker_cluster == "mine"
-        for name in ("of-other", "of-none"):  # it does not learn which of them is there
+        for name in ("of-other", "of-none"):  # it does not learn which of them exists
             with pytest.raises(PermissionDenied, match="operator of mine alone"):
                 await client.connect("connector_definition").GetConnectorDefinition(
                     definitions.GetConnectorDefinitionRequest(name=name)

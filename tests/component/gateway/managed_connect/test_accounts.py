@@ -42,7 +42,7 @@ LIMIT = ("TooManyRequestsException", 429, "Limit exceeded. Resource limit reache
 
 @pytest.fixture(scope="module")
 async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
-    """Gateways without quotas, and two with them."""
+    """Gateways without quotas, and two with quotas."""
     folder = tmp_path_factory.mktemp("accounts")
     async with bare_system(folder, {}, QUOTAS, QUOTAS, buckets=str(folder / "buckets")) as new_bare_system:
         yield new_bare_system

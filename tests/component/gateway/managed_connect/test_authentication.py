@@ -61,7 +61,7 @@ async def bare(broker: SecureBroker, tmp_path_factory: pytest.TempPathFactory) -
 
 
 async def failed(bare: Bare, sent: dict[str, Any]) -> dict[str, str]:
-    """Why a connector that is created so has failed, as it does without nodes."""
+    """The reason why a connector that is created so has failed, as it does without nodes."""
     arn = bare.sdk.create_connector(**sent)["connectorArn"]
 
     def told() -> dict[str, str] | None:

@@ -76,7 +76,7 @@ def declared(operation: str) -> set[str]:
 
 
 def request(operation: str) -> Wire:
-    """A legal one; its ARNs are those of nothing."""
+    """A legal request; its ARNs are of missing resources."""
     legal_given = legal(operation, {"customPluginArn": unknown_arn("custom-plugin")})
     return Wire.of(operation, legal_given)
 
@@ -96,7 +96,7 @@ async def test_what_the_state_service_refuses(world: tuple[Refusing, str], raw: 
 
 
 async def _sent(raw: Raw, wire: Wire) -> Any:
-    """Sent from a thread: the state service is in this loop."""
+    """The answer to a request from a thread: the state service is in this loop."""
     return await asyncio.to_thread(raw.send, wire)
 
 

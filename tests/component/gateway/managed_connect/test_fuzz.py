@@ -1,4 +1,4 @@
-"""Requests by chance, of right and wrong members of the SDK's model: each answer is a declared one, none a fault."""
+"""Random requests with right and wrong members of the SDK's model: each answer is a declared one, none a fault."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def calls_of(operation: str, there: dict[str, str]) -> st.SearchStrategy[tuple[s
 
 
 def odd_calls() -> st.SearchStrategy[tuple[str, str, str, str, bytes]]:
-    """Requests of no operation, or with a body that is none."""
+    """Requests of no operation, or with an invalid body."""
     templates = sorted({MODEL.operation_model(name).http["requestUri"] for name in MODEL.operation_names})
     filled = [text.replace("{", "").replace("}", "") for text in templates]
     return st.tuples(

@@ -130,8 +130,10 @@ async def _imported(world: World, name: str, key: str, content: str, data: bytes
 
 
 async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
-    """A connector of the plugin copies, with a converter of the plugin's that its workers have by their configuration,
-    and with another one; and the plugin stays while it does."""
+    """A connector of the plugin copies, with the plugin's converter from its workers' configuration, and with another.
+
+    The plugin cannot be deleted meanwhile.
+    """
     sdk, topic = world.sdk, f"of-{name}"
     (folder / name).mkdir()
     config = {

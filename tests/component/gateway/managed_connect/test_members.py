@@ -49,7 +49,7 @@ def raw(bare: Bare) -> Iterator[Raw]:
 
 
 def refused(raw: Raw, case: Case, there: There) -> str:
-    """The message of a case, which is refused as it should be."""
+    """The message of a case, which must be refused."""
     told = raw.send(case.make(Wire.of(case.operation, legal(case.operation, there))))
     kind = {400: "BadRequestException", 404: "NotFoundException"}[case.status]
     assert (told.status, told.kind) == (case.status, kind), told
@@ -88,17 +88,17 @@ def members(shape: Any, *path: str) -> Iterator[str]:
 
 
 def create(capacity: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-    """CreateConnector's members, some of them not legal together."""
+    """CreateConnector's members, some of them illegal together."""
     return connector("together", NOWHERE, CONFIG, **more, **({} if capacity is None else {"capacity": capacity}))
 
 
 def scaled(**more: Any) -> dict[str, Any]:
-    """A capacity, some of which is not legal together."""
+    """A capacity, some of whose members are illegal together."""
     return {"autoScaling": autoscaled()["autoScaling"] | more}
 
 
 def logs(**targets: Any) -> dict[str, Any]:
-    """Where logs go."""
+    """The targets of log delivery."""
     return {"workerLogDelivery": targets}
 
 

@@ -13,7 +13,7 @@ BUCKET = "connectors"
 
 
 def bucket(world: World) -> Path:
-    """The folder that is the bucket here."""
+    """The folder that represents the bucket here."""
     folder = world.keelman.home / "plugin-store" / BUCKET
     folder.mkdir(parents=True, exist_ok=True)
     return folder

@@ -32,7 +32,7 @@ def own_topics(arn: str) -> dict[str, str]:
 
 
 async def partitions(world: World, *topics: str) -> dict[str, tuple[int, str]]:
-    """Partitions and cleanup.policy of those of the topics that there are."""
+    """Partitions and cleanup.policy of the existing ones of these topics."""
     async with TopicBrokers.open({"bootstrap.servers": world.bootstrap}) as brokers:
         actual_topics = (await brokers.describe(topics)).topics
         configs = await brokers.configs(list(actual_topics))
@@ -62,7 +62,7 @@ async def deleted(world: World, arn: str) -> None:
 
 
 async def wrote(output: Path, text: str) -> None:
-    """Waits until a sink has written just this."""
+    """Waits until a sink has written exactly this."""
     await eventually(lambda: output.exists() and output.read_text() == text, seconds=240, what=f"{output} has {text!r}")
 
 
@@ -152,7 +152,7 @@ async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_
                 return told
             assert told["connectorOperationState"] in ("PENDING", "UPDATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"), told
             assert before == "UPDATING"
-            with path.open("a") as file:  # a task that has nothing to write does not find out
+            with path.open("a") as file:  # a task that has nothing to write does not notice it
                 file.write("more\n")
             return None
 

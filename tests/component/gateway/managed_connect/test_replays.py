@@ -1,4 +1,4 @@
-"""A signed write is taken once, at whichever gateway it is sent again."""
+"""A signed write is accepted once, at whichever gateway it is repeated."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Recorded:
         self.headers = {"host": host, "content-type": "application/json", **dict(request.headers.items())}
 
     async def sent(self, endpoint: str, **headers: str) -> Told:
-        """The answer of a gateway to it."""
+        """A gateway's answer to the recorded request."""
         others = {name.replace("_", "-"): text for name, text in headers.items()}
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             answer = await client.post(

@@ -27,7 +27,7 @@ def client(name, **settings):
 
 
 def blocks(language: str) -> list[str]:
-    """The walk's blocks of a language."""
+    """The walk's code blocks of a language."""
     walk = PAGE.read_text().partition("## A walk through")[2].partition("\n## ")[0]
     return re.findall(rf"```{language}\n(.*?)```", walk, re.DOTALL)
 

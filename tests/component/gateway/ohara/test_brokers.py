@@ -1,4 +1,4 @@
-"""Broker clusters: made stopped, on a zookeeper, started and stopped as their users allow; and those of others."""
+"""Broker clusters: created stopped, on a zookeeper, started and stopped as their users permit; and other groups'."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Keel
 
 @pytest.fixture(scope="module")
 async def live(system: Keelman) -> AsyncIterator[JsClient]:
-    """A client of it, with a worker cluster `wk` and a topic `t` that run."""
+    """A client of the system, with a worker cluster `wk` and a topic `t` that run."""
     async with client_of(system.system["http"]) as client:
         js = JsClient(client)
         await js.documented()
@@ -295,7 +295,7 @@ async def test_tables_of_a_database_are_told_with_columns_and_keys(driven: JsCli
         "url": f"jdbc:postgresql://127.0.0.1:{server.port}/postgres",
         "user": USER, "password": "no secret", "workerClusterKey": "driven",
     }  # fmt: skip
-    # The first question starts a Java virtual machine, for which a busy machine may take longer than an answer may.
+    # The first request starts a Java virtual machine, which on a busy machine may take longer than an answer's limit.
     answer = await eventually(lambda: driven.ok("POST", "/inspect/rdb", query))
     place = {"catalogPattern": "postgres", "schemaPattern": "public"}
     tables = {table["name"]: table for table in answer["tables"]}

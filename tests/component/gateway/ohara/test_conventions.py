@@ -226,7 +226,7 @@ async def test_a_bad_field_is_named(api: JsClient, group: str, what: str) -> Non
     assert message in result.message, result
     assert await api.list("workers", group=group) == []
     await api.create("workers", group=group, name="one", **MINIMAL["workers"])
-    changed = {k: v for k, v in fields.items() if v is not None and v != 1}  # imageName is not looked at
+    changed = {k: v for k, v in fields.items() if v is not None and v != 1}  # imageName is ignored
     if changed and what != "bad name in a key":
         result = await api.refused("PUT", "/workers/one", changed, group=group)
         assert (result.status, result.code) == (400, BAD_VALUE)

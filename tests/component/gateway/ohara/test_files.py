@@ -23,7 +23,7 @@ async def post(wire: JsClient, path: str, data: bytes, name: str, **texts: str) 
 
 
 async def uploaded(wire: JsClient, data: bytes, name: str, **texts: str) -> Any:
-    """The JSON of a file that is taken."""
+    """The JSON of an accepted file."""
     answer = await post(wire, "/files", data, name, **texts)
     assert answer.status_code == 200, answer.text
     return orjson.loads(answer.content)
@@ -157,7 +157,7 @@ async def test_an_empty_file_is_a_file(wire: JsClient, group: str) -> None:
 
 
 def zipped(size: int) -> bytes:
-    """An archive that is no plugin, of about this size."""
+    """An archive of about this size that is no plugin."""
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("noise", bytes(size))

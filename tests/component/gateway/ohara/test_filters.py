@@ -1,4 +1,4 @@
-"""Which objects a list of the Ohara API has, by the fields that its query names."""
+"""The objects in a list of the Ohara API, by the fields that its query names."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ NOT_SENT = {"/v0/openapi.json"}
 
 
 def near_what_there_is(document: dict[str, Any]) -> dict[str, Any]:
-    """The document with names that often are those of objects that there are."""
+    """The document with names that often are those of existing objects."""
     near = copy.deepcopy(document)
     schemas = near["components"]["schemas"]
     word: dict[str, Any] = {"anyOf": [{"enum": list(NAMES)}, *schemas["SentKey"]["anyOf"][1:]]}
@@ -73,7 +73,7 @@ class Tries:
         self._session = requests.Session()
 
     def run(self, cases: int, number: int) -> None:
-        """Tries this many."""
+        """Tries this many cases."""
         modes = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
         operations = [o for o in self._operations if o.path not in NOT_SENT]
         strategies = [o.as_strategy(generation_mode=mode) for o in operations for mode in modes]
@@ -107,7 +107,7 @@ class Tries:
 
 
 async def filled(world: OharaWorld) -> None:
-    """Objects that the cases are about."""
+    """Creates the objects that the cases are about."""
     await brokers(world.js, "bk")
     own = {"nodeNames": ["node00"], "brokerClusterKey": "bk"}
     for name in ("wk", "a"):

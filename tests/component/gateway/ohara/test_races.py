@@ -15,7 +15,7 @@ MANY = 8
 
 
 async def outcomes(*calls: Any) -> Counter[tuple[int, str]]:
-    """Status and code of each of these calls, made at once."""
+    """Status and code of each of these concurrent calls."""
     answers = await asyncio.gather(*calls)
     codes = [answer.json()["code"] if answer.status_code >= 400 else "" for answer in answers]
     return Counter(zip((answer.status_code for answer in answers), codes, strict=True))

@@ -1,5 +1,7 @@
-"""The way of an Ohara user through a system of real processes: nodes before their agents, a zookeeper, brokers,
-workers on them, logs and containers, and back."""
+"""An Ohara user's procedure on a system of real processes.
+
+Nodes before their agents, a zookeeper, brokers, workers on them, logs and containers, and back.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +72,7 @@ class Agents:
 
 @contextmanager
 def services(folder: Path) -> Iterator[tuple[Process, Process]]:
-    """A state service and a gateway that are not started yet, and end with this."""
+    """A state service and a gateway that are not started yet, and end with the block."""
     state_port, grpc_port, http_port = free_ports(3)
     ranges = {f"{kind}-ports": free_range(8) for kind in ("worker", "broker", "spark")}
     state = Process("state", {"home": str(folder), "port": str(state_port), **ranges}, folder / "state.log")

@@ -1,4 +1,4 @@
-"""Workers that run: made, started, extended, shrunk, stopped and deleted on real agents and a real broker."""
+"""Workers that run: created, started, extended, shrunk, stopped and deleted on real agents and a real broker."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ KINDS = [*HIDDEN_IN_LISTS, "zookeepers", "objects", "volumes", "pipelines"]
 
 
 def minimal(kind: str, own: dict[str, Any]) -> dict[str, Any]:
-    """The least that a kind must be sent, beside its name and group. `own`: the key of its brokers."""
+    """The least fields of a kind's creation, beside its name and group. `own`: the key of its brokers."""
     result = {} if kind in ("topics", "objects", "pipelines") else {"nodeNames": ["node00"]}
     result |= {"brokerClusterKey": own} if kind in ("topics", "workers") else {}
     result |= {"zookeeperClusterKey": own} if kind == "brokers" else {}

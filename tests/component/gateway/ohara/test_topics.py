@@ -18,7 +18,7 @@ BROKER = {"group": "default", "name": "kafka"}
 
 @pytest.fixture(scope="module")
 async def kafka(world: OharaWorld, bootstrap: str) -> JsClient:
-    """A client of a system with a real broker, which was made known by gRPC."""
+    """A client of a system with a real broker, which was registered by gRPC."""
     async with channel(world.system.gateway.address) as to:
         spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers=bootstrap))
         brokers = BrokerClusterServiceStub(to)

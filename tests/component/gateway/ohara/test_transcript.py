@@ -33,7 +33,7 @@ class Printed(NamedTuple):
 
 
 def sections() -> Iterator[Printed]:
-    """Those of the document that have a call."""
+    """The sections of the document that have a call."""
     for text in DOCUMENT.split("\n## ")[1:]:
         heading = re.sub(r"\s*\{#.*", "", text.partition("\n")[0])
         method, path = re.search(r"^\*(\w+) (/v0\S+)\*$", text, re.MULTILINE).groups()
@@ -85,7 +85,7 @@ def compare(answer: dict[str, Any], printed: dict[str, Any], *, sent: dict[str, 
 
 @pytest.fixture(scope="module")
 async def own(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OharaWorld]:
-    """A system with nothing in it but the document's node and broker cluster."""
+    """A system with only the document's node and broker cluster."""
     async with ohara_world(tmp_path_factory.mktemp("transcript")) as new_ohara_world:
         await brokers(new_ohara_world.js, "bk")
         yield new_ohara_world

@@ -213,7 +213,7 @@ async def test_one_node_that_fails_is_named(world: OharaWorld, api: JsClient, gr
 
 
 class _Failing(dict[str, str]):
-    """Has every worker of a node fail with this cause."""
+    """Makes every worker of a node fail with this cause."""
 
     def __init__(self, node: Any, cause: str) -> None:
         super().__init__()

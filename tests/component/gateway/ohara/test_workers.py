@@ -56,7 +56,7 @@ class World:
         return await eventually(look, what=f"{name} is {state}")
 
     async def native(self, name: str) -> worker_cluster_pb2.WorkerCluster:
-        """The worker cluster of ours that has this name here, in the group default."""
+        """The native worker cluster of this name in the group default."""
         answer = await self.clients.clusters.ListWorkerClusters(workers_pb.ListWorkerClustersRequest(page_size=1000))
         return next(c for c in answer.worker_clusters if c.spec.origin.key == name)
 

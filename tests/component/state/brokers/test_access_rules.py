@@ -94,7 +94,7 @@ class Worker:
         assert answer.status_code == 201, answer.text
 
     async def trace(self, name: str) -> str:
-        """Of its task, once it has failed."""
+        """The trace of its task, once it has failed."""
 
         async def failed() -> str:
             status = (await self.ask("GET", f"{name}/status")).json()

@@ -1,4 +1,4 @@
-"""The state service takes a worker of a lost node out of its group: a real broker's, which another member leads."""
+"""The state service removes a worker of a lost node from its group: a real broker's, which another member leads."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def joined(group: GroupClient, worker: str, member: str = "") -> Joined:
     metadata = encode_metadata(Metadata(f"http://{worker}", 0))
 
     async def known() -> bool:
-        with contextlib.suppress(Unavailable):  # a fresh broker makes the topic of groups first
+        with contextlib.suppress(Unavailable):  # a fresh broker creates the topic of groups first
             return await group.describe() is not None
         return False
 

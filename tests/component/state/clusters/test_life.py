@@ -94,8 +94,10 @@ async def test_a_worker_cluster_rolls_halts_shrinks_drains_and_grows(system: Nod
 
 
 async def rolls(system: Nodes, life: Life, before: dict[str, int]) -> None:
-    """Changed properties reach the workers one by one, though the state service, an agent and a worker that does not
-    have them yet are killed in the middle."""
+    """Changed properties reach the workers one by one.
+
+    The state service, an agent and a worker that does not have them yet are killed in the middle.
+    """
     await life.update("properties", properties={"offset.flush.interval.ms": "5000"})
 
     async def one_has_it() -> bool:
@@ -132,7 +134,7 @@ async def rolls(system: Nodes, life: Life, before: dict[str, int]) -> None:
 
 
 async def halts(life: Life) -> None:
-    """A worker that does not come up with the change stops it; the others keep running as they did."""
+    """A worker that does not start with the change stops the rollout; the others keep running unchanged."""
     before = await life.pids()
     missing = {"listeners.https.ssl.keystore.location": "/nowhere/keystore.p12"}
     await life.update("https", "properties", https=True, properties=missing)

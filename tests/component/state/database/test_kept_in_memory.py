@@ -21,7 +21,7 @@ EXTERNAL = ExternalBrokers("127.0.0.1:1")
 
 @pytest.fixture(autouse=True)
 def key_file(tmp_path, monkeypatch) -> Path:
-    """Of all databases of a test."""
+    """The key file of all databases of a test."""
     file = tmp_path / "secrets.key"
     monkeypatch.setitem(globals(), "open_store", functools.partial(open_store, key_file=file))
     return file
@@ -46,7 +46,7 @@ async def test_two_processes_see_each_others_writes(postgresql) -> None:
         async with single_store.write() as tx:
             worker_clusters.delete(tx, "demo", "")
             tx.drop(WorkerCluster.NOUN, "demo")
-        async with two.database.write() as turn:  # the outbox is trimmed: then all is read again
+        async with two.database.write() as turn:  # the outbox is trimmed: then everything is read again
             await (await turn.session.connection()).execute(sa.delete(OutboxRow))
         await two.catch_up()
         async with single_store.database.read() as session:

@@ -46,7 +46,7 @@ class Installation:
 async def installation(
     request: pytest.FixtureRequest, bootstrap: str, tmp_path_factory: pytest.TempPathFactory
 ) -> AsyncIterator[Installation]:
-    """One for all procedures with a kind of database."""
+    """One installation for all procedures with a kind of database."""
     folder = tmp_path_factory.mktemp(request.param)
     database = str(folder / "state.db") if request.param == "sqlite" else request.getfixturevalue("postgresql")()
     async with running_nodes(folder, ["n1"]) as nodes:
@@ -99,7 +99,7 @@ def processes(nodes: Nodes, name: str) -> list[int]:
 
 
 def back_up(database: str, backup: Path) -> None:
-    """While the state service runs."""
+    """Makes a backup while the state service runs."""
     words = ["pg_dump", "--format=custom", f"--file={backup}", f"--dbname={database}"]
     if "://" not in database:
         words = ["sqlite3", database, f"VACUUM INTO '{backup}'"]

@@ -35,7 +35,7 @@ EXTERNAL = ExternalBrokers("127.0.0.1:1")
 
 @pytest.fixture(autouse=True)
 def key_file(tmp_path, monkeypatch) -> Path:
-    """Of all databases of a test."""
+    """The key file of all databases of a test."""
     file = tmp_path / "secrets.key"
     monkeypatch.setitem(globals(), "open_store", functools.partial(open_store, key_file=file))
     return file
@@ -216,7 +216,7 @@ async def test_two_processes_do_not_both_relay(postgresql) -> None:
         assert await is_held(store, "first", 1)
         await ended(runs)
         await eventually(lambda: taken(2))
-        # Robbed of the row, it notices, and takes it back only because the robber shows no sign of life.
+        # When the row is taken away, it notices, and takes it back only because the other holder shows no sign of life.
         async with store.database.write() as turn:
             row = await turn.session.get_one(RelayRow, 1)
             row.holder, row.epoch = "robber", 3

@@ -58,7 +58,7 @@ async def clients(tmp_path: Path, url: str) -> AsyncIterator[Clients]:
 
 
 async def exhausted(*calls: Any) -> int:
-    """How many of these calls, made at once, are refused for the quota; the others are answered."""
+    """The number of these concurrent calls that are refused for the quota; the others are answered."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     refused = [answer for answer in answers if isinstance(answer, BaseException)]
     assert all(isinstance(item, Exhausted) and item.reason == "QUOTA" for item in refused), refused

@@ -55,7 +55,7 @@ async def count_of(clients: Clients) -> int:
 
 
 async def asked(single_dedicated: Dedicated, *, is_delete: bool) -> Any:
-    """The answer to a request that may be made again: state may have died before it answered the first."""
+    """The answer to a request that may be repeated: the state service may have died before it answered the first."""
     if is_delete:
         return await single_dedicated.delete("one", request_id="again")
     return await single_dedicated.update("one", capacity=DedicatedCapacity(count=2), request_id="again")
@@ -77,7 +77,7 @@ async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path, 
             async with asyncio.timeout(60):
                 assert await state.child.wait() == -signal.SIGKILL, state.output[-2000:]
         state.environment = {}
-        if passages:  # it is being taken back, which its agent's new session may delay
+        if passages:  # it is being reverted, which its agent's new session may delay
             state.flags = ("--operation-wait-seconds", "60")
         await state.start()
         async with dedicated(state) as (clients, agent, item):

@@ -156,7 +156,7 @@ async def test_what_fails_is_told_by_its_trace_and_an_update_that_fails_is_taken
 
 
 async def _new_run(link: LinkSide, connector: str) -> Run:
-    """The run that waits to be fenced."""
+    """The run that waits for a fence."""
     runs = lambda: [run for run in link.of(connector, state=FENCED) if run.confirmed is None]  # noqa: E731
     await eventually(runs, what=f"a new run of {connector}")
     return runs()[-1]

@@ -34,7 +34,7 @@ CONFIG = {"connector.class": FILE_SOURCE, "file": "/nowhere/in", "topic": "defin
 
 
 class Unplanned:
-    """No planner: nothing has been planned."""
+    """A planner without plans."""
 
     def observed(self, cluster: object) -> int:
         return 0

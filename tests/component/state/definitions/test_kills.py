@@ -57,14 +57,14 @@ def test_each_point_has_a_case() -> None:
 
 @dataclass
 class Killed:
-    """A state service that ends at one point after the other; its worker lives on."""
+    """A state service that ends at one point after the other; its worker keeps running."""
 
     state: StateProcess
     file: Path
     worker: WorkerProcess | None = None
 
     async def start(self, name: str) -> None:
-        """Started with a point at which it will end once the file is there."""
+        """Starts it with a point at which it will end once the file exists."""
         self.file.unlink(missing_ok=True)
         self.state.environment = {"KEELMAN_FAILPOINT": name, "KEELMAN_FAILPOINT_FILE": str(self.file)}
         await self.state.start()
@@ -131,7 +131,7 @@ class Story:
 
 
 async def _waits(definitions: Definitions, operation: str) -> bool:
-    """Whether it waits for its task, or the state service is dead and nothing is left to wait for."""
+    """Whether the operation waits for its task, or the state service is dead and there is nothing to wait for."""
     try:
         actual_operation = await definitions.operation(operation)
     except Unavailable:

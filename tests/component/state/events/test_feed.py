@@ -272,7 +272,7 @@ async def test_kill_9_in_the_middle_of_writes_leaves_no_gap(tmp_path, broker) ->
     database.close()
     assert revisions == list(range(1, counter + 1))
     assert names == told
-    # Its probes may have written something since all was relayed.
+    # Its probes may have written something since everything was relayed.
     relayed = [r for r in revisions if r <= published(tmp_path)]
     async with Seen(broker.bootstrap) as seen:
         await eventually(lambda: set(relayed) <= set(seen.revisions))

@@ -23,7 +23,7 @@ READER, WATCHER = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "events.md
 
 @contextlib.asynccontextmanager
 async def running(program: str, address: str) -> AsyncIterator[list[str]]:
-    """The lines that it prints."""
+    """The lines that the program prints."""
     child = await asyncio.create_subprocess_exec(sys.executable, "-c", program, address, stdout=asyncio.subprocess.PIPE)
     lines: list[str] = []
 

@@ -184,7 +184,7 @@ async def test_nothing_is_kept_of_what_is_broken(tmp_path, url, kept) -> None:
 
 
 async def cut_off(clients: Clients, data: bytes) -> None:
-    """An upload whose client goes away in its middle."""
+    """An upload whose client disconnects in its middle."""
     call = clients.plugins.UploadPlugin()
     async for piece in pieces(data):
         await call.write(piece)
@@ -194,7 +194,7 @@ async def cut_off(clients: Clients, data: bytes) -> None:
 
 
 async def left(home: Path, url: str, stored: dict[str, str]) -> int:
-    """Files that are stored."""
+    """The number of stored files."""
     if endpoint := stored.get("plugin_s3_endpoint"):
         prefix = stored["plugin_storage"].removeprefix(f"s3://{BUCKET}/")
         bucket = ObjectStore(endpoint, "", Path()).bucket(BUCKET)

@@ -59,7 +59,7 @@ async def read(storage: PluginStorage, key: str, offset: int = 0) -> bytes:
 async def test_what_is_stored_is_read_from_any_place(storage: PluginStorage) -> None:
     began = datetime.now(UTC) - timedelta(seconds=2)
     file = io.BytesIO(DATA)
-    file.seek(500)  # it is stored from its beginning all the same
+    file.seek(500)  # it is stored from its beginning nevertheless
     await storage.put("one", file)
     await storage.put("other", io.BytesIO(b"x"))
     for offset in (0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, 2 * CHUNK_BYTES + 999, len(DATA)):

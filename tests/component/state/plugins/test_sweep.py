@@ -31,7 +31,7 @@ async def world(request, tmp_path, url):
 
 
 async def create(store: Store, storage, tmp_path: Path) -> str:
-    """A plugin with its file."""
+    """Creates a plugin with its file."""
     data, path = jar(100), tmp_path / "acme-1.jar"
     path.write_bytes(data)
     received = Received(io.BytesIO(data), len(data), "0" * 64, "0" * 32)

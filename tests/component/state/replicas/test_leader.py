@@ -27,7 +27,7 @@ FOLLOW_SECONDS = 0.1
 
 
 class Replica:
-    """A state service as far as operations go."""
+    """The part of a state service that runs operations."""
 
     def __init__(self, store: Store) -> None:
         self.store, self.lease = store, Lease(store.database, LEADER, seconds=0.9)

@@ -42,7 +42,7 @@ class Roamer:
         self.agent: Agent | None = None
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Runs until cancelled."""
         while True:
             async with channel(f"127.0.0.1:{next(self._replicas).port}") as new_channel:
                 self.agent = Agent(Clients(new_channel), self.node)
@@ -81,7 +81,7 @@ class Plane:
         return next(r for r in self.replicas if f"/{r.child.pid}/" in holder)
 
     def others(self, than: StateProcess) -> list[StateProcess]:
-        """All but one."""
+        """All state services except this one."""
         return [r for r in self.replicas if r is not than]
 
     def moved(self) -> list[tuple[str, int]]:
@@ -172,7 +172,7 @@ async def test_any_serves_and_one_plans(tmp_path: Path) -> None:
     async with plane(tmp_path, "n1", "n2") as new_plane:
         leader, other = new_plane.replicas
         await run_demo(new_plane, other)
-        # The nodes are of different state services: the leader hears of n2 by the other one alone.
+        # The nodes are at different state services: the leader gets n2's reports only through the other one.
         loop = asyncio.get_running_loop()
         until = loop.time() + MORE * TIMEOUT
         await eventually(lambda: loop.time() > until, seconds=PATIENCE)
@@ -193,7 +193,7 @@ async def test_the_key_is_not_changed_while_a_state_service_runs(tmp_path: Path)
 
 
 async def rekeyed_now(url: str, key: Path) -> bool:
-    """Whether the key could be changed: PostgreSQL learns of a process's end a moment later."""
+    """Whether the key could be changed: PostgreSQL notices a process's end a moment later."""
     with contextlib.suppress(FailedPrecondition):
         await rekey_file(url, key)
         return True

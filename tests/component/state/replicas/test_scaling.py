@@ -38,7 +38,7 @@ REPORT_SECONDS = 1.1
 
 
 class Load:
-    """Reports for all workers on a node that they use so much of a processor."""
+    """Reports this processor use for all workers on a node."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -90,7 +90,7 @@ async def steps(clients: Clients) -> list[Operation]:
 
 
 async def scaled(clients: Clients, *goals: str) -> None:
-    """Waits until just these steps, the newest first, have succeeded."""
+    """Waits until exactly these steps, the newest first, have succeeded."""
 
     async def are_done() -> bool:
         actual_steps = await steps(clients)

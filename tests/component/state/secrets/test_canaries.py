@@ -1,4 +1,4 @@
-"""Secrets planted wherever a system takes them are found where a process needs them, and nowhere else."""
+"""Secrets planted wherever a system accepts them are found where a process needs them, and nowhere else."""
 
 from __future__ import annotations
 
@@ -65,8 +65,10 @@ ELSEWHERE = (
 
 @contextlib.asynccontextmanager
 async def system(home: Path, database: str) -> AsyncIterator[Keelman]:
-    """A whole system that logs all it can, with the events on an external broker cluster; `database` is the URL of
-    another one than its own file, if not empty."""
+    """A whole system with the most verbose logs, and with the events on an external broker cluster.
+
+    `database` is the URL of a database other than its own file, if not empty.
+    """
     keelman = Keelman(home)
     loud = ["--set", "state.events_broker_cluster=far"]
     if database:
@@ -201,7 +203,7 @@ def canaries_in(data: bytes) -> set[str]:
 
 
 def of(values: Mapping[str, str]) -> set[str]:
-    """Names of the canaries in some properties."""
+    """Names of the canaries in some properties' values."""
     return canaries_in("\n".join(values.values()).encode())
 
 

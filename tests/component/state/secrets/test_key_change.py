@@ -66,7 +66,7 @@ async def test_each_state_service_takes_the_new_key_and_has_it_in_its_own_file(u
         replace_keys(key, [NEW, old])
         await changes[0].look()
         assert await sealed(store) != before
-        await create(two, "b")  # before it has looked
+        await create(two, "b")  # before the service has looked
         await store.catch_up()
         assert (read_keys(key), read_keys(copy)) == ((NEW, old), (old,))
         await changes[1].look()

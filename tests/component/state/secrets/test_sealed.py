@@ -38,7 +38,7 @@ HIDDEN = PROPERTIES | dict.fromkeys(
 
 
 def texts_of(home: Path) -> bytes:
-    """All that is in the database's files."""
+    """The contents of the database's files."""
     return b"".join(file.read_bytes() for file in (home / "state").glob("state.db*"))
 
 

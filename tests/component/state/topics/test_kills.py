@@ -92,7 +92,7 @@ def operation_on(spec: TopicSpec, begun: datetime, **facts) -> Operation:
 
 @pytest.fixture
 async def create(tmp_path, bootstrap: str):
-    """The step that creates a topic, of a state service that has begun this year."""
+    """The step that creates a topic, of a state service that started this year."""
     async with open_store(str(tmp_path / "state.db")) as store:
         now = datetime.now(UTC)
         async with store.write() as tx:

@@ -29,7 +29,7 @@ def secrets(tmp_path: Path) -> Path:
 
 
 def write(file: Path, orders: str = OLD, comment: str = "") -> None:
-    """Writes the secrets as careful people do: beside, and moved into place."""
+    """Writes the secrets as careful users do: to another file, which is moved into place."""
     new = file.with_suffix(".new")
     new.write_text(f"{comment}\norders={orders}\nothers={OTHER}\nworker={WORKERS}\n")
     new.replace(file)
@@ -53,7 +53,7 @@ def source(name: str, secrets: Path, key: str, **more: str) -> dict[str, Any]:
 
 
 async def running(side: LinkSide, connector: str, password: str) -> Run:
-    """The connector's copy run, once it runs with this password."""
+    """The connector's run, once it runs with this password."""
 
     def there() -> Run | None:
         return next((r for r in side.of(connector) if r.ticket.task_config["database.password"] == password), None)
@@ -64,7 +64,7 @@ async def running(side: LinkSide, connector: str, password: str) -> Run:
 
 
 async def shown(worker: WorkerProcess, *names: str) -> str:
-    """All that the worker shows to anyone."""
+    """Everything that the worker shows."""
     paths = ["/connectors?expand=status&expand=info", "/health", "/"]
     for name in names:
         paths += [
@@ -79,7 +79,7 @@ async def shown(worker: WorkerProcess, *names: str) -> str:
 
 
 def processes(worker: WorkerProcess) -> Iterator[str]:
-    """Command lines and environments of the worker and of all that it has started."""
+    """Command lines and environments of the worker and of all its descendants."""
     assert worker.child is not None
     top = psutil.Process(worker.child.pid)
     for process in (top, *top.children(recursive=True)):

@@ -25,7 +25,7 @@ SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic":
 
 @pytest.fixture(scope="module")
 async def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[WorkerProcess]:
-    """A worker of its own group, whose config topic takes less than its producer."""
+    """A worker of its own group, whose config topic accepts smaller records than its producer sends."""
     folder, limits = tmp_path_factory.mktemp("worker"), {"config.storage.max.message.bytes": str(TOPIC_BYTES)}
     async with link_side() as (_, address):
         worker_process = WorkerProcess(folder, bootstrap, GROUP, address, extra=limits)

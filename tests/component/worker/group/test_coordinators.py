@@ -31,7 +31,7 @@ MOVED_SECONDS = 120.0
 
 @pytest.fixture
 async def brokers(tmp_path: Path) -> AsyncIterator[list[BrokerProcess]]:
-    """Three, so that one may be away."""
+    """Three brokers, so that one may be away."""
     ports = free_ports(6)
     voters = ",".join(f"{number}@127.0.0.1:{ports[number + 2]}" for number in (1, 2, 3))
     flags = (f"--cluster-id={CLUSTER_ID}", f"--voters={voters}", "--heap-mb=256")

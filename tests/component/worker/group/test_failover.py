@@ -24,11 +24,11 @@ WAITS = "delay_ms=3000"
 # So long that a busy machine does not take as long for a takeover after a farewell.
 SESSION_SECONDS = 20
 NOTICED_SECONDS = SESSION_SECONDS - 4  # the last heartbeat may have been 3 s before
-LATE_SECONDS = 60.0  # far more than the goals, which the benchmark measures: this machine may be at other work
+LATE_SECONDS = 60.0  # far more than the goals, which the benchmark measures: this machine may be busy
 
 
 def phases(workers: Workers, killed: float) -> str:
-    """By the logs: seconds from the kill until each step was done."""
+    """The seconds from the kill until each step was done, from the logs."""
     results = []
     for process in workers.processes:
         for line in process.output.splitlines():

@@ -130,7 +130,7 @@ async def test_a_new_connector_takes_no_round_of_the_group_that_gives_nothing(
 
 
 def rounds_without_work(process: WorkerProcess) -> set[str]:
-    """The generations that gave this worker nothing and took nothing from it."""
+    """The rounds in which this worker got and lost nothing."""
     return set(re.findall(r"joined .*generation=(\d+) .*new=0 revoked=0", process.output))
 
 
@@ -257,7 +257,7 @@ def runs_at(side: LinkSide, connector: str, worker: WorkerProcess, *, size: str 
 
 
 async def all_records(bootstrap: str, group: str) -> dict[str, list[Row]]:
-    """The three topics."""
+    """The records of the three topics."""
     properties = {"bootstrap.servers": bootstrap}
     kinds = ("configs", "status", "offsets")
     return {

@@ -71,7 +71,7 @@ async def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Asyn
 
 
 def leads(worker: WorkerProcess) -> bool:
-    """Whether the worker leads by the last place that it has had."""
+    """Whether the worker leads by its last place in the group."""
     return '"leader": true' in [line for line in worker.output.splitlines() if '"joined"' in line][-1]
 
 

@@ -21,7 +21,7 @@ TOLD = "address_shared"
 
 
 def last_place(worker: WorkerProcess) -> tuple[int, str, bool]:
-    """Generation, member id and whether it leads, as the worker last logged it."""
+    """Generation, member id and whether it leads, from the worker's last log line about them."""
     result = re.findall(r" joined +member=(\S+) generation=(\d+) leader=(\w+)", worker.output)
     member, generation, leader = result[-1] if result else ("", "0", "False")
     return int(generation), member, leader == "True"
@@ -79,7 +79,7 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
 
             assert await two.end() == 0
             two.extra["rest.advertised.port"] = str(two.port)
-            for name in ("moved", "killed"):  # the second time its member is still in the group as it comes back
+            for name in ("moved", "killed"):  # the second time its former member is still in the group
                 await two.start()
                 result = await create(two, name)
                 assert result.status_code == 201, result.text
@@ -88,5 +88,5 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
 
 
 def last_place_leads(worker: WorkerProcess) -> bool:
-    """Whether it led the last round that it has logged."""
+    """Whether it led the last round that it logged."""
     return last_place(worker)[2]

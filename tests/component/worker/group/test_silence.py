@@ -30,7 +30,7 @@ ROUNDS = r"joined .*generation=(\d+)"
 
 @pytest.fixture
 async def broker(tmp_path: Path) -> AsyncIterator[BrokerProcess]:
-    """One to kill and to freeze."""
+    """A broker to kill and to freeze."""
     broker_process = BrokerProcess(tmp_path / "broker")
     await broker_process.start()
     try:
@@ -237,7 +237,7 @@ def ended_lease(spark: SparkService, worker: WorkerProcess) -> bool:
 
 
 async def test_a_client_outlives_a_broker_that_is_silent_for_a_whole_request(broker: BrokerProcess) -> None:
-    """When its requests time out, another that timed out in the same moment has given up their connection."""
+    """When its requests time out, another that timed out in the same moment has closed their connection."""
     processes = [psutil.Process(broker.pid), *psutil.Process(broker.pid).children(recursive=True)]
     client = LeaderClient({"bootstrap.servers": broker.bootstrap}, client_id="test", request_timeout_ms=10_000)
     try:
@@ -265,12 +265,12 @@ async def test_a_client_outlives_a_broker_that_is_silent_for_a_whole_request(bro
 
 
 def under_way(client: Client) -> int:
-    """Requests that wait for their answers."""
+    """The number of requests that wait for their answers."""
     return sum(len(connection._requests) for connection in client._conns.values())
 
 
 async def told(client: Client) -> str:
-    """Why a broker does not answer; empty when it does."""
+    """The reason why a broker does not answer; empty when it does."""
     try:
         await client.send(1, MetadataRequest([], allow_auto_topic_creation=False))
     except KafkaError as error:
@@ -279,6 +279,6 @@ async def told(client: Client) -> str:
 
 
 async def updated(client: Client) -> bool:
-    """Whether a broker tells of all."""
+    """Whether a broker reports all brokers."""
     async with asyncio.timeout(60):
         return bool(await client.force_metadata_update())

@@ -79,7 +79,7 @@ async def healthy(worker: WorkerProcess) -> None:
 
 
 def rounds(worker: WorkerProcess) -> int:
-    """Of its group that it took part in."""
+    """The number of rounds of its group in which it took part."""
     return len(re.findall(r"\bjoined ", worker.output))
 
 
@@ -131,7 +131,7 @@ async def test_a_short_absence_moves_nothing_and_a_long_one_moves_the_tasks(
             assert (await single_member.ask("POST", "/connectors", {"name": "c4", "config": SOURCE})).status_code == 201
             await all_run(single_member, 5, two)
 
-            # Back: shares are even again.
+            # It is back: the tasks are balanced again.
             way.weather = CLEAR
             await all_run(two, 5, single_member, two)
             await healthy(single_member)

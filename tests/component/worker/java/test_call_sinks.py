@@ -1,4 +1,4 @@
-"""A Java sink task is called as in Apache Kafka Connect: the same steps as there were recorded, call by call."""
+"""A Java sink task is called as in Apache Kafka Connect: the same steps that were recorded there, call by call."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Java plugins side by side on one worker: versions and ranges of them, jars with Kafka's own classes, sinks that park,
-tasks that are deaf, tasks that begin processes of their own."""
+"""Java plugins side by side on one worker.
+
+Versions and ranges of them, jars with Kafka's own classes, sinks that park, tasks that are deaf, and tasks that start
+processes of their own.
+"""
 
 import asyncio
 import zipfile
@@ -47,7 +50,7 @@ async def plugin_path(folder: Path) -> Path:
 
 
 def sleepers() -> list[psutil.Process]:
-    """The processes that a plugin has begun."""
+    """The processes that a plugin has started."""
     processes = psutil.process_iter(["cmdline"])
     return [process for process in processes if process.info["cmdline"] == ["sleep", SLEEP]]
 

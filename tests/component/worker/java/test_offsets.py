@@ -45,12 +45,12 @@ class Altered:
         assert result.status_code in (200, 201), result.text
 
     async def offsets(self) -> dict[str, int]:
-        """The committed ones, by the last word of their partition."""
+        """The committed offsets, by the last word of their partition."""
         rows = (await self.worker.ask("GET", f"/connectors/{self.name}/offsets")).json()["offsets"]
         return {str(list(row["partition"].values())[-1]): next(iter(row["offset"].values())) for row in rows}
 
     async def until_at(self, offsets: Mapping[str, int]) -> None:
-        """Returns once just these are committed."""
+        """Returns once exactly these offsets are committed."""
 
         async def there() -> bool:
             return await self.offsets() == offsets
@@ -78,7 +78,7 @@ class Altered:
         return _said(await self.worker.ask("PATCH", path, {"offsets": rows}, timeout=60))
 
     async def reset(self) -> tuple[int, str]:
-        """Deletes all: the same."""
+        """Deletes all offsets; returns the status and the message."""
         return _said(await self.worker.ask("DELETE", f"/connectors/{self.name}/offsets", timeout=60))
 
     async def is_heard(self, partition: Mapping[str, Any], offset: Mapping[str, Any], at: Mapping[str, int]) -> None:

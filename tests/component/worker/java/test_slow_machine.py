@@ -1,4 +1,4 @@
-"""A virtual machine that starts for longer than a slot may be silent: the slot announces it, and is not given up."""
+"""A virtual machine whose start takes longer than a slot may be silent: the slot announces it, and is not given up."""
 
 import asyncio
 from pathlib import Path

@@ -81,7 +81,7 @@ class Scene:
             raise AssertionError(f"{await self.offsets(*names)}\n{self.workers[0].output[-3000:]}") from error
 
     async def order(self, name: str, state: str) -> None:
-        """Brings it to its state."""
+        """Brings the sink to its state."""
         worker = self.workers[0]
         if state in VERBS:
             await worker.ask("PUT", f"/connectors/{name}/{VERBS[state]}")
@@ -135,12 +135,12 @@ async def test_offsets_outlive_ten_retentions(spark: SparkService, tmp_path: Pat
 
 
 async def killed(worker: WorkerProcess) -> None:
-    """It is killed, and started again when others have taken over."""
+    """Kills the worker, and restarts it when others have taken over."""
     await worker.end(signal.SIGKILL)
     await worker.start()
 
 
 async def ended(worker: WorkerProcess) -> None:
-    """The same in order."""
+    """The same with an orderly end."""
     assert await worker.end() == 0
     await worker.start()

@@ -37,7 +37,7 @@ class Served:
         self.samples = [s for family in text_string_to_metric_families(text) for s in family.samples]
 
     def of(self, name: str, **labels: str) -> float | None:
-        """The sample of this name whose labels are among others these."""
+        """The sample of this name with at least these labels."""
         values = [s.value for s in self.samples if s.name == name and labels.items() <= s.labels.items()]
         return values[0] if values else None
 
@@ -124,7 +124,7 @@ async def exchange_or_nothing(port: int, request: bytes) -> bytes:
 
 
 async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
-    """Its metrics and its log lines, of connectors that copy, that fail and that cannot start."""
+    """Metrics and log lines of connectors that copy, that fail and that cannot start."""
     side, address = link
     worker = WorkerProcess(tmp_path, bootstrap, "watched", address, {"keelman.restart.max.attempts": "0"})
     async with workers(worker):

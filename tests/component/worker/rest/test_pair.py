@@ -50,7 +50,7 @@ async def rows(bootstrap: str, topic: str) -> dict[bytes, bytes | None]:
 
 async def test_what_one_was_told_the_other_knows(pair: Pair) -> None:
     item, two, _ = pair
-    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:  # connections stay: no time to catch up in
+    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:  # connections stay open: no time to catch up
 
         async def ask(worker: WorkerProcess, method: str, path: str, body: Any = None) -> httpx.Response:
             return await client.request(method, f"http://{worker.id}{path}", json=body)
@@ -170,7 +170,7 @@ async def is_at(worker: WorkerProcess, logger: str, level: str) -> bool:
 
 
 async def uses(worker: WorkerProcess, connector: str, topics: list[str]) -> bool:
-    """Whether the worker tells these topics."""
+    """Whether the worker reports these topics."""
     answer = await worker.ask("GET", f"/connectors/{connector}/topics")
     return bool(answer.json() == {connector: {"topics": topics}})
 
@@ -216,7 +216,7 @@ async def test_topics_in_use_are_told_by_every_worker(pair: Pair, bootstrap: str
     }
     assert (await two.ask("PUT", "/connectors/user/topics/reset")).status_code == 202
     await told()
-    side.copies(run, topics=["a", "b"], progress=CopyProgress(records=1))  # nothing was copied since
+    side.copies(run, topics=["a", "b"], progress=CopyProgress(records=1))  # nothing was copied in between
     side.copies(run, topics=["c"], progress=CopyProgress(records=2))
     await told("c")
     assert (await two.ask("DELETE", "/connectors/user")).status_code == 204
@@ -238,7 +238,7 @@ async def test_offsets_in_both_topics_under_the_keys_that_are_there(pair: Pair, 
     own, workers_topic = "rest-pair-own", f"{GROUP}-offsets"
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="rest") as admin:
         await admin.create_topics([NewTopic(own, 2, 1, topic_configs={"cleanup.policy": "compact"})])
-    # Another order of fields, and blanks, than any that we would write.
+    # Another order of fields, and blanks, than our worker would write.
     odd = b'["owner", {"z": 1, "filename": "/nowhere/in"}]'
     await produce(bootstrap, workers_topic, (odd, b'{"position":1}'))
     await produce(bootstrap, own, (odd, b'{"position":2}'))

@@ -81,7 +81,7 @@ async def seen(worker: WorkerProcess) -> dict[str, Any]:
 
 
 async def agree(*processes: WorkerProcess) -> dict[str, Any]:
-    """Waits until all of them tell the same."""
+    """Waits until all of them give the same answers."""
 
     async def same() -> dict[str, Any] | None:
         first, *others = [await seen(process) for process in processes]

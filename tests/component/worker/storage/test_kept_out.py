@@ -30,7 +30,7 @@ SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic":
 
 
 def keep_out(broker: SecureBroker, *rules: tuple[ResourceType, str, AclOperation]) -> None:
-    """Denies USER each of these; all else stays allowed."""
+    """Denies USER each of these; all else stays permitted."""
     results = []
     for resource, name, operation in rules:
         for what, permission in ((operation, AclPermissionType.DENY), (AclOperation.ALL, AclPermissionType.ALLOW)):
@@ -42,7 +42,7 @@ def keep_out(broker: SecureBroker, *rules: tuple[ResourceType, str, AclOperation
 
 
 def make_topics(broker: SecureBroker, group: str) -> None:
-    """The three of a group, as its worker would."""
+    """Creates the three topics of a group, as its worker would."""
     admin = AdminClient({"bootstrap.servers": broker.at("PLAINTEXT")})
     counts = {"configs": 1, "offsets": 3, "status": 2}
     new_topics = [NewTopic(f"{group}-{kind}", n, 1, config={"cleanup.policy": "compact"}) for kind, n in counts.items()]

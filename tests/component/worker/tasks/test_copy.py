@@ -56,7 +56,7 @@ async def test_a_file_arrives_whole_though_its_worker_is_killed(
 async def test_lines_about_connectors_of_one_name_are_told_apart(
     bootstrap: str, spark: SparkService, tmp_path: Path
 ) -> None:
-    """Of two worker clusters that one Spark service serves: in its log are its own lines and those of the slots."""
+    """Two worker clusters share one Spark service: its log has its own lines and those of the slots."""
     groups = ("lines-a", "lines-b")
     worker_processes = [WorkerProcess(tmp_path / group, bootstrap, group, spark.address) for group in groups]
 

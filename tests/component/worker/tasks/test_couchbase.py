@@ -1,5 +1,8 @@
-"""Both Couchbase connectors in a real worker, as users create them: their slot and their worker die, a node's history
-changes in the middle of a snapshot, and nodes come and go; of the last history each change is copied once."""
+"""Both Couchbase connectors in a real worker, as users create them.
+
+Their slot and their worker die, a node's history changes in the middle of a snapshot, and nodes come and go; of the
+last history each change is copied once.
+"""
 
 import asyncio
 import contextlib
@@ -89,7 +92,7 @@ async def test_each_change_once_over_deaths_of_slot_and_worker(
 
 
 async def test_the_bodies_of_2016_as_they_were_printed(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
-    """But for where the nodes are."""
+    """Except for the addresses of the nodes."""
     topic = "couchbase-kafka-connectorPMCONCURRENCY"
     create_topic(bootstrap, topic)
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "group-2016", spark.address)
@@ -206,7 +209,7 @@ async def test_what_cannot_be_read_is_failed_at_once_with_a_line_that_names_it(
                 assert (await worker.ask("POST", "/connectors", body)).status_code == 201
 
             async def lines(what: str) -> list[str]:
-                """Why it and its tasks are FAILED."""
+                """The reasons why it and its tasks are FAILED."""
                 status = (await worker.ask("GET", f"/connectors/{name}-{what}/status")).json()
                 return [task["trace"] for task in (status["connector"], *status["tasks"]) if task["state"] == "FAILED"]
 

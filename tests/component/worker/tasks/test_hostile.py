@@ -1,4 +1,4 @@
-"""Connector code that blocks, raises, dies, spins, allocates or floods in any method leaves everybody else alone."""
+"""Connector code that blocks, raises, dies, spins, allocates or floods in any method harms no other connector."""
 
 import asyncio
 import contextlib
@@ -69,14 +69,14 @@ class Bystander:
             self.restarting = True
 
     async def goes_on(self) -> None:
-        """The worker is there again: so are the records."""
+        """The worker is back: the bystander's records flow again."""
         before = self.records
         await eventually(lambda: self.records > before, what="the bystander copies again")
         await self.worker.reaches("bystander", "RUNNING", "RUNNING", seconds=90)
         self.restarting = False
 
     def judge(self) -> None:
-        """Whether anybody but the culprits was hurt."""
+        """Asserts that only the culprits were harmed."""
         assert self.answer < REST_SECONDS, f"REST took {self.answer:.1f} s"
         assert self.gap < GAP_SECONDS, f"no record for {self.gap:.1f} s"
         assert self.records > 0
@@ -141,7 +141,7 @@ def outcome(way: str) -> str:
 async def test_what_a_worker_asks(
     bootstrap: str, spark: SparkService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All ways in validation, at once; those that differ where it is planned, and while the worker restarts."""
+    """All ways in validation, at once; for other ways also during planning, and while the worker restarts."""
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
     async with scene(bootstrap, spark, tmp_path, "asked") as (worker, bystander):
         where = f"plugin acme-hostile 6.6, {SOURCE}, "

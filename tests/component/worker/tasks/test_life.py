@@ -26,13 +26,13 @@ async def task_of(worker: WorkerProcess, name: str, task: int = 0) -> dict[str, 
 
 
 async def another(side: LinkSide, name: str, before: Run | None = None) -> Run:
-    """The next copy run that copies."""
+    """The next run of the connector that copies."""
     runs = await eventually(lambda: [r for r in side.of(name) if r is not before], what=f"a copy run of {name}")
     return runs[0]
 
 
 async def failed(worker: WorkerProcess, side: LinkSide, run: Run, text: str) -> dict[str, Any]:
-    """Fails a run and waits until the trace has this."""
+    """Fails a run and waits until the trace has this text."""
     side.fail(run, retriable=False, trace=SORRY)
     name = run.ticket.connector
 
@@ -76,7 +76,7 @@ async def test_failures_are_tried_again_within_a_budget(
         run = await another(side, "src", run)
         await worker.reaches("src", "RUNNING", "RUNNING")
         await failed(worker, side, run, "Next automatic restart (2nd of 2) at")
-        # A paused task stays failed, and is not tried before it is resumed.
+        # A paused task stays failed, and is not retried before it is resumed.
         assert (await worker.ask("PUT", "/connectors/src/pause")).status_code == 202
         await worker.reaches("src", "PAUSED", "FAILED")
         assert (await worker.ask("PUT", "/connectors/src/resume")).status_code == 202
@@ -157,7 +157,7 @@ async def test_only_what_changed_restarts(bootstrap: str, link: tuple[LinkSide, 
         return [runs[0].ticket.run_uid for runs in results if len(runs) == 1]
 
     async def changed(config: dict[str, str], before: list[str], *same: bool) -> list[str]:
-        """Writes the mirror's configuration; waits until it is in force and just these are the same as before."""
+        """Writes the mirror's configuration; waits until it is in force and exactly the runs in `same` continue."""
         assert (await worker.ask("PUT", "/connectors/mirror/config", config)).status_code == 200
 
         async def there() -> list[str] | None:
@@ -192,7 +192,7 @@ async def test_what_a_dead_worker_had_is_not_running(
 ) -> None:
     side, address = link
     delay = {"scheduled.rebalance.max.delay.ms": "10000"}
-    item, two = (  # with a member file, the farewell would be their agent's
+    item, two = (  # with a member file, the farewell would be their agent's task
         WorkerProcess(
             tmp_path / n, bootstrap, "life-dead", address, delay, flags=("--member-file", str(tmp_path / f"{n}.json"))
         )

@@ -40,13 +40,13 @@ class Told:
 
     @property
     def message(self) -> str:
-        """The error's."""
+        """The message of the error."""
         return str(self.body["message"])
 
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """A request, taken apart, that can still be changed."""
+    """A request as its parts, which can still be changed."""
 
     method: str
     path: str
@@ -55,7 +55,7 @@ class Wire:
 
     @staticmethod
     def of(operation: str, params: Mapping[str, Any]) -> Wire:
-        """The request that the SDK makes of an operation's parameters."""
+        """The request that the SDK creates from an operation's parameters."""
         fields = SERIALIZER.serialize_to_request(dict(params), MODEL.operation_model(operation))
         body = orjson.loads(fields["body"]) if fields["body"] else None
         return Wire(fields["method"], fields["url_path"], fields["query_string"], body)
@@ -96,7 +96,7 @@ class Raw:
         return Told(answer.status_code, kind, body)
 
     def close(self) -> None:
-        """Ends its connections."""
+        """Ends the connections."""
         self._http.close()
 
 
@@ -136,8 +136,10 @@ def gateway_process(
 async def bare_system(
     folder: Path, *gateways: Mapping[str, str], roles: str = "", **of_state: str
 ) -> AsyncIterator[Bare]:
-    """A system without nodes that is ended with the block: gateways with these settings, or one; the roles in their
-    files of access keys; and settings of the state service."""
+    """A system without nodes that is ended with the block: gateways with these settings, or one.
+
+    Also the roles in their files of access keys, and settings of the state service.
+    """
     (port,) = free_ports(1)
     flags = {"home": str(folder), "port": str(port), "worker-ports": free_range(40), **of_state}
     state = Process("state", flags, folder / "state.log")

@@ -27,7 +27,10 @@ Change = Callable[[Wire], Wire]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A request of an operation that is refused for one member. `make` changes a legal request; `member` is named."""
+    """A request of an operation that is refused for one member.
+
+    `make` changes a legal request; `member` is the member's name in the message.
+    """
 
     operation: str
     member: str
@@ -37,12 +40,12 @@ class Case:
 
     @property
     def name(self) -> str:
-        """As a test's id."""
+        """The id of a test."""
         return f"{self.operation}-{self.member}-{self.what}"
 
 
 def unknown_arn(kind: str, account: str | None = None) -> str:
-    """A well-formed ARN of nothing."""
+    """A well-formed ARN of a resource that does not exist."""
     value = {} if account is None else {"account": account}
     new_arn = arn(kind, "none", unique=UNKNOWN_UUID, **value)
     return f"{new_arn}/{UNKNOWN_UUID}" if kind == "connector-operation" else new_arn
@@ -283,7 +286,7 @@ def _path(operation: str, name: str, text: str) -> Change:
 
 
 def all_cases() -> list[Case]:
-    """The walk."""
+    """All cases of the walk."""
     return [
         case
         for operation in MODEL.operation_names

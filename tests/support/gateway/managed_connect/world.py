@@ -61,7 +61,7 @@ def sdk_client(endpoint: str, key: str = KEY, secret: str = SECRET, region: str 
 
 
 def tried_twice(call: Any, **members: Any) -> tuple[Any, Any]:
-    """The answers to a call of a client's whose first answer got lost: an SDK sends it again as another try."""
+    """The answers to a call whose first answer got lost: an SDK sends it again as another try."""
     events, invocation, attempts = call.__self__.meta.events, str(uuid.uuid4()), itertools.count(1)
 
     def as_one(request: Any, **_: Any) -> None:
@@ -118,7 +118,7 @@ def file_source(file: Path, topic: str) -> dict[str, str]:
 
 
 def refusal(work: Any, **members: Any) -> tuple[str, int, str]:
-    """The error's code, the status and the message that a call ends with."""
+    """The error's code, the status and the message with which a call ends."""
     with pytest.raises(ClientError) as caught:
         work(**members)
     answer = caught.value.response
@@ -144,7 +144,7 @@ class World:
     other: Any
 
     async def state(self, of: str, expected: str, *, seconds: float = 90.0) -> dict[str, Any]:
-        """A connector's description, once it is in a state. Ends early where it has failed."""
+        """A connector's description, once it is in a state. Ends early if it has failed."""
 
         def reached() -> dict[str, Any] | None:
             told: dict[str, Any] = self.sdk.describe_connector(connectorArn=of)

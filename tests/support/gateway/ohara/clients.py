@@ -52,12 +52,12 @@ NULLS = ("/inspect/", "/validate/")
 
 
 def key(name: str, group: str = "default") -> str:
-    """As messages print a key."""
+    """A key as messages print it."""
     return orjson.dumps({"group": group, "name": name}).decode()
 
 
 def faults(value: Json, path: str = "$", *, nulls: bool = False) -> Iterator[str]:
-    """Where an answer has an empty string or a null."""
+    """The places of empty strings and nulls in an answer."""
     if value == "" or (value is None and not nulls):
         yield f"{path} is {value!r}"
     for name, part in value.items() if isinstance(value, dict) else ():
@@ -129,7 +129,7 @@ class Wire:
         self.client = client
 
     async def documented(self) -> None:
-        """Holds every answer from now on to the document that the gateway serves."""
+        """Checks every answer from now on against the document that the gateway serves."""
         self.schemas = Schemas(await self.ok("GET", "/openapi.json"))
 
     async def send(self, method: str, path: str, body: Json = None, **query: Json) -> httpx.Response:
@@ -153,11 +153,11 @@ class Wire:
         return Refusal(answer.status_code, tree["code"], tree["message"])
 
     async def create(self, kind: str, **settings: Json) -> Json:
-        """POST of these settings."""
+        """Creates an object with a POST of these settings."""
         return await self.ok("POST", f"/{kind}", settings)
 
     async def get(self, kind: str, name: str, group: str = "default") -> Json:
-        """One object."""
+        """GET of one object."""
         return await self.ok("GET", f"/{kind}/{quote(name, safe='')}", group=group)
 
     async def list(self, kind: str, **filters: Json) -> list[Json]:
@@ -240,7 +240,7 @@ class ScalaClient(Wire):
         self._chance = random.Random(seed)
 
     def hex25(self) -> str:
-        """A name as it makes them."""
+        """A name in the form that the library generates."""
         return f"{self._chance.getrandbits(100):025x}"
 
     def port(self) -> int:
@@ -248,7 +248,7 @@ class ScalaClient(Wire):
         return self._chance.randrange(20_000, 30_000)
 
     def worker(self, **fields: Json) -> Json:
-        """All of a creation, as sent."""
+        """The whole body of a creation, as the library sends it."""
         topics = {f"{kind}.storage.topic": self.hex25() for kind in ("config", "offset", "status")}
         numbers = {
             f"{kind}.storage.{what}": 1
@@ -298,7 +298,7 @@ class ScalaClient(Wire):
         return actual_kind
 
     def read(self, kind: str, value: Json) -> None:
-        """Asserts that its readers take this object."""
+        """Asserts that the library's readers accept this object."""
         for type_, name in [(t, n) for t, names in SCALA_READS.get(kind, {}).items() for n in names.split()]:
             assert name in value, f"{kind}: no {name} in {value}"
             assert isinstance(value[name], type_), f"{kind}: {name} is {value[name]!r}"
@@ -309,7 +309,7 @@ class ScalaClient(Wire):
 
 @dataclass(frozen=True, slots=True)
 class OharaWorld:
-    """A system with nodes whose agents are there, and its clients."""
+    """A system with nodes and their agents, and its clients."""
 
     system: System
     js: JsClient
@@ -317,7 +317,7 @@ class OharaWorld:
 
     @property
     def v0(self) -> str:
-        """Where the API is."""
+        """The URL of the API."""
         return f"{self.system.http}/v0"
 
 
@@ -346,7 +346,7 @@ async def ohara_world(folder: Path, hosts: Mapping[str, str] = NODES, **settings
 
 
 async def brokers(wire: Wire, name: str, group: str = "default", *, start: bool = True, nodes: Json = ()) -> Json:
-    """A zookeeper and a broker cluster of this name, as every Ohara client makes them; the broker cluster's key."""
+    """A zookeeper and a broker cluster of this name, as every Ohara client creates them; the broker cluster's key."""
     at = list(nodes or ["node00"])
     new_brokers = {"group": group, "name": name}
     await wire.create("zookeepers", **new_brokers, nodeNames=at[:1])
@@ -360,6 +360,6 @@ async def brokers(wire: Wire, name: str, group: str = "default", *, start: bool 
 
 
 async def no_brokers(wire: Wire, name: str, group: str = "default") -> None:
-    """Takes such a pair away."""
+    """Deletes such a pair."""
     await wire.without("brokers", name, group)
     await wire.without("zookeepers", name, group)

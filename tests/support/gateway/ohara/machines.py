@@ -29,7 +29,7 @@ MACHINES = {"node00": "127.0.0.11", "node01": "127.0.0.12", "node02": "127.0.0.1
 
 
 class Machines:
-    """The processes, and a client of them. `bk` is the broker cluster that was there before."""
+    """The processes, and a client of them. `bk` is a broker cluster that exists from the start."""
 
     def __init__(self, folder: Path, addresses: Mapping[str, str]) -> None:
         state_port, grpc_port, http_port = free_ports(3)
@@ -80,7 +80,7 @@ class Machines:
         return there and [b.get("state") for b in await self.js.list("brokers")] == ["RUNNING"]
 
     def end(self) -> None:
-        """Ends all of it."""
+        """Ends all processes."""
         for agent in self.agents:
             agent.kill()
             agent.wait(60)
@@ -91,7 +91,7 @@ class Machines:
                 service.stop()
 
     def logs(self) -> str:
-        """The ends of all logs, for the message of a test that fails."""
+        """The ends of all logs, for the message of a failing test."""
         files = [f for home in self.homes.values() for f in (home.root / "agent.log", *home.workloads.glob("*/log"))]
         files += [self.state.log, self.gateway.log]
         return "\n".join(f"--- {f}\n{f.read_text(errors='replace')[-2500:]}" for f in files if f.exists())

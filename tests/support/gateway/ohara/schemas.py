@@ -19,7 +19,7 @@ class Schemas:
         self._validators: dict[str, Any] = {}
 
     def check(self, method: str, path: str, status: int, body: Any) -> None:
-        """Asserts that this status is documented for this call, and that the JSON fits its schema."""
+        """Asserts that this status is documented for this call, and that the JSON matches its schema."""
         about = f"{method} {path}: {status}"
         operation = self.operation(method, path)
         assert operation is not None or status == 404, f"{about}: the call is not documented"

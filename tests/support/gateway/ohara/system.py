@@ -1,5 +1,7 @@
-"""A system of `keelman up` with further agents, each with an address of this machine's loopback: nodes on which workers
-may have the same port."""
+"""A system of `keelman up` with further agents, each with an address of this machine's loopback.
+
+Workers on these nodes may have the same port.
+"""
 
 from __future__ import annotations
 
@@ -57,7 +59,7 @@ class OharaSystem:
 async def ohara_system(
     keelman: Keelman, addresses: Mapping[str, str] = ADDRESSES, *settings: str
 ) -> AsyncIterator[OharaSystem]:
-    """Starts it; at the end nothing is left of it. Nodes are there under `/v0/nodes` when their agents are."""
+    """Starts the system; at the end nothing is left of it. Nodes are in `/v0/nodes` as soon as their agents run."""
     try:
         await keelman.ok("up", "--detach", "--free-ports", *settings)
         async with client_of(keelman.system["http"]) as client:
