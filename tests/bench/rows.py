@@ -23,7 +23,7 @@ from support.brokers.broker import running_broker
 from support.servers.postgresql import started_postgresql
 
 THREE = "-3-brokers"
-"""Behind the name of a row that is measured on three brokers."""
+"""The suffix of a row that is measured on three brokers."""
 STATE = "state-"
 """Before the number of nodes of a row that has a broker of its own."""
 OHARA = "ohara-"
@@ -32,7 +32,7 @@ STOLEN_SECONDS = 0.5
 MAX_WARM_UP = 8
 """Rounds of copies before those that count, where the brokers do not settle earlier."""
 MANY_SECONDS = 420.0
-"""How long a system may take to begin its connectors of active-300."""
+"""The limit for a system to start its connectors of active-300."""
 
 
 class Measured(NamedTuple):

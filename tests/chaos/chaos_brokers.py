@@ -19,7 +19,7 @@ from support.eventually import eventually
 from support.numbered import Number, parsed
 
 BLINK, LONG = 2.0, 10.0
-"""Less than it takes until a broker that stands still is given up, and more."""
+"""Less than the time until a frozen broker is given up, and more."""
 PAST_SECONDS = 90.0
 
 

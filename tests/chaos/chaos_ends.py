@@ -21,7 +21,7 @@ class Ends:
 
     def __init__(self, topics: Topics, names: Iterable[str]) -> None:
         self.samples: list[Sample] = []
-        """Their seconds stand still while nobody answers: a broker that is away holds no reader up."""
+        """Their seconds stop while no broker answers: a broker that is away does not block a reader."""
         self._topics, self._names = topics, set(names)
         self._looked = time.monotonic()
         self._away = 0.0

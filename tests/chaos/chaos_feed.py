@@ -17,7 +17,7 @@ from support.numbered import Number, line
 
 TICK_SECONDS = 0.04
 LONGEST_TICK_SECONDS = 0.2
-"""A feed that was held up goes on at its pace: what it missed at once would hold up the proxies beside it."""
+"""A feed that was delayed continues at its pace: all the missed records at once would delay the proxies beside it."""
 LOOK_SECONDS = 0.05
 LAST_PART = 0.15
 TRICKLE = 0.01
@@ -32,7 +32,7 @@ class Feed:
         self._runs, self._seconds = runs, seconds
         self._part = (1 - LAST_PART) / parts
         self.flows_to = self._part
-        """What part of all is fed before it only trickles."""
+        """The part of all records that is fed before it only trickles."""
         self.fed = {run.name: 0 for run in runs}
         self._rest = {run.name: [iter(s) for s in run.streams] for run in runs}
         self._finishing = False

@@ -31,7 +31,7 @@ from confluent_kafka.admin import (
 Partition = tuple[str, int]
 ANSWER_SECONDS = 60.0
 LOOK = "look"
-"""What the harness's clients are called: faults of the slots' links leave them alone."""
+"""The client id of the harness: faults of the slots' links do not affect it."""
 
 
 def common(bootstrap: str) -> dict[str, Any]:

@@ -14,11 +14,11 @@ from support.brokers.broker import SHORT_LIVED
 from support.kafka.producers import LAST_EPOCH, set_feature, write_epoch
 
 SHORT_MS = 5_000
-"""Less than any transaction of ours asks for."""
+"""Less than the timeout of any transaction of ours."""
 TOOK_SECONDS = 90.0
 FULL_SECONDS = 20.0
 FEATURES = {"metadata.version": 30, "transaction.version": 2}
-"""Of Kafka 4.3, in the order in which they may be raised."""
+"""The features of Kafka 4.3, in the order in which they may be raised."""
 CHUNK = bytes(1 << 20)
 
 

@@ -35,14 +35,14 @@ class Run(ABC):
     seed: int
     streams: list[Stream] = field(default_factory=list)
     gone: frozenset[Number] = frozenset()
-    """What the source itself has lost, by an unclean election."""
+    """The records that the source itself has lost, by an unclean election."""
     others: int = 0
     """Lines that others appended to its file."""
 
     kind = ""
     tasks = PARTITIONS
     aborting = False
-    """Whether aborted records of a stranger are mixed into what is fed."""
+    """Whether aborted records of a stranger are mixed into the fed records."""
 
     def __post_init__(self) -> None:
         count = self.records // self.tasks
@@ -69,7 +69,7 @@ class Run(ABC):
         return (self.out_topic,) if self.out_topic else ()
 
     partitions = PARTITIONS
-    """Of the topic that it writes to."""
+    """The partitions of the topic that it writes to."""
     fed_partitions = PARTITIONS
     out_topic = ""
     transactional_id = ""

@@ -42,19 +42,22 @@ START_SECONDS = 120.0
 GROUP = "wc"
 WORKERS = 2
 HOSTS, HOST_CORES = 2, 8
-"""Of a standalone cluster: two executors each, so that the slots of a lost one find room."""
+"""The hosts and cores of a standalone cluster: two executors each, so that the slots of a lost executor find room."""
 # Offsets that sinks do not write again expire within a test.
 PROPERTIES = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "2000"}
 
 
 LISTENER = "SHORTTLS"
-"""Of the secure broker, which the system connects to."""
+"""The secure broker's listener for the system."""
 PLAIN, OWN_DISK, SECURE, CLOCKS = "plain", "own disk", "secure", "clocks"
 NEW = "keelman.broker"
 OLD, OLDER = "support.brokers.broker_3_9", "support.brokers.broker_3_7"
-"""Kinds of a broker: one reached by a proxy; whose data has a file system of its own, of DISK_MB, which only root can
-make; with TLS, logins, sessions of a few seconds and ACLs; one whose clock can be set, as can that of
-all others; one of Kafka 3.9 and one of 3.7, of which there may be three."""
+"""The kinds of a broker.
+
+A broker reached by a proxy; a broker whose data has a file system of its own, of DISK_MB, which only root can create; a
+broker with TLS, logins, sessions of a few seconds and ACLs; a broker whose clock can be set, as can that of all others;
+a broker of Kafka 3.9 and one of 3.7, of which there may be three.
+"""
 DISK_MB = 512
 
 
@@ -150,7 +153,7 @@ class System:
         self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
         self.cluster = Cluster(folder, free_ports(1)[0]) if shape.cluster else None
         self.clocks: dict[str, Clock] = {}
-        """Of the `broker` and of the `others`, where they can be set."""
+        """The clocks of the `broker` and of the `others`, if they can be set."""
         if shape.broker == CLOCKS:
             self.clocks = {name: Clock(folder / f"{name}.clock") for name in ("broker", "others")}
             self.broker.env = self.clocks["broker"].env

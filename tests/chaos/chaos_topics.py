@@ -13,7 +13,7 @@ from support.numbered import Number
 AGAIN_SECONDS = 60.0
 ADDED = 2
 SMALL_BYTES = 2_000
-"""Less than a batch of what comes within a commit's interval, more than any record."""
+"""Less than a batch of a commit interval's records, more than any record."""
 
 
 async def target_made_anew(scene: Scene) -> None:

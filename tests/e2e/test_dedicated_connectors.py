@@ -31,7 +31,7 @@ from support.state.dedicated import FAILED, FILE, Dedicated, file_source
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 PREFIX = "__internal_"
 Case = tuple[dict[str, str], str, dict[str, str], str, str]
-"""Configuration, brokers, worker properties; the code, and what its message names."""
+"""Configuration, brokers, worker properties; the code, and the names in its message."""
 BROKEN: dict[str, Case] = {
     "unreachable": ({}, "127.0.0.1:1", {}, "ClusterError.BrokerUnreachable", "127.0.0.1:1"),
     "unknown-class": ({"connector.class": "x.Nothing"}, "", {}, "ConnectorError.ClassNotFound", "x.Nothing"),

@@ -16,7 +16,7 @@ from keelman.model.errors import DeadlineExceeded, Unavailable
 T = TypeVar("T")
 NOT_YET = (AssertionError, OSError, LookupError, RuntimeError)
 NO_ANSWER = (KafkaException, httpx.TransportError, Unavailable, DeadlineExceeded)
-"""Said by clients of brokers and services that are starting, moving or held up by a busy machine."""
+"""Errors from clients of brokers and services that are starting, moving or delayed by a busy machine."""
 
 
 async def eventually(

@@ -29,7 +29,7 @@ class FakeProcess:
         self._loop = loop
         self._held: list[asyncio.Handle] = []
         self._tasks: list[asyncio.Task[Any]] = []
-        """Kept, as the loop keeps the process, dead or not: what is collected would run its `finally` blocks."""
+        """References to all tasks, also of a dead process: a garbage-collected task would run its `finally` blocks."""
         loop.processes.append(self)
 
     def start(self, work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
@@ -75,7 +75,7 @@ class FakeTimeLoop(asyncio.AbstractEventLoop):
 
     def __init__(self) -> None:
         self.problems: list[dict[str, Any]] = []
-        """What a real loop would have logged: errors of callbacks, and of tasks that nobody awaited."""
+        """The errors that a real loop would have logged: of callbacks, and of tasks that were never awaited."""
         self.processes: list[FakeProcess] = []
         self._now = 0.0
         self._ready: deque[asyncio.Handle] = deque()

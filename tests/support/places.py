@@ -6,9 +6,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 """The checkout."""
 TESTS = ROOT / "tests"
-"""What a process needs on its PYTHONPATH to import what tests share."""
+"""The folder that a process needs on its PYTHONPATH to import tests/support."""
 RECORDED_FOLDER = TESTS / "recorded"
-"""What Apache Kafka's own programs answered, recorded."""
+"""Recorded answers of Apache Kafka's own programs."""
 
 
 def with_tests() -> dict[str, str]:

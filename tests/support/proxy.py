@@ -50,7 +50,7 @@ class Tunnel:
         self.client_in, self.client_out = client
         self.server_in, self.server_out = server
         self.client_id = ""
-        """Who the client says it is, where the protocol says it; the plain proxy does not know."""
+        """The client's id, if the protocol has one; the plain proxy does not read it."""
 
     async def requests(self) -> AsyncIterator[bytes]:
         """Bytes from the client to the server."""

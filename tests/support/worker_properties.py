@@ -13,7 +13,7 @@ OF_A_GROUP = {
     "offset.storage.topic": "offsets",
     "status.storage.topic": "statuses",
 }
-"""Of a worker of a group, whose brokers answer nobody."""
+"""The properties of a worker of a group, whose brokers do not answer."""
 
 
 def alone(offsets: Path) -> dict[str, str]:

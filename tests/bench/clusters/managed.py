@@ -24,9 +24,9 @@ LOOK_SECONDS, IDLE_SECONDS = 2.0, 45.0
 PAGE, LISTS = 100, 100
 STORED, ROUNDS = 1_000, 10
 NOWHERE = "127.0.0.1:1"
-"""Brokers that nobody has: connectors of theirs are stored, and FAILED."""
+"""An address without brokers: their connectors are stored, and FAILED."""
 MIN_AVAILABLE = 1 << 30
-"""With less memory than that on the host it is given up: others live there too."""
+"""With less available memory on the host the measurement is given up: other processes need it too."""
 MAX_MB = 25_770
 """24 GiB."""
 

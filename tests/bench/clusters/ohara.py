@@ -21,7 +21,7 @@ from support.gateway.ohara.system import ADDRESSES, OharaSystem, ohara_system
 
 CLUSTERS = 100
 SAMPLES = 200
-"""Of each call."""
+"""The samples of each call."""
 CLIENTS = 200
 RUNNING = ("start", "stop")
 """Calls after which a cluster is not to be deleted at once."""

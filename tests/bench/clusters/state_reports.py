@@ -25,7 +25,7 @@ from keelman.kafka.feed import CONNECTOR_REPORTS, WORKER_REPORTS, ReportPublishe
 from support.eventually import eventually
 
 CONNECTORS = 5
-"""Of each cluster."""
+"""The connectors of each cluster."""
 REPORT_SECONDS, SLICES = 5.0, 50
 """So often each worker reports, and in how many moments of that time."""
 WATCHED_SECONDS = 10.0

@@ -45,9 +45,9 @@ BROKERS = "brokers"
 """The broker cluster of all, where events and reports are too."""
 LIMITS = Limits(range(8083, 8183), range(9092, 9192), range(7430, 7460), events_broker_cluster=BROKERS)
 WORKERS = 3
-"""Of each cluster."""
+"""The workers of each cluster."""
 BATCH = 500
-"""Clusters that are made in one transaction."""
+"""Clusters that are created in one transaction."""
 WRITES, PAGES, PLANS = 200, 100, 50
 HEARTBEAT_SECONDS = 2.0
 IDLE_SECONDS = 10.0

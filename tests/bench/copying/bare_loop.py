@@ -25,7 +25,7 @@ from keelman.kafka.fetching.settings import FetchSettings
 
 CLIENT = "bare-loop"
 VERSIONS = {1: (4, 11)}
-"""Of Fetch, the only request here whose version is chosen."""
+"""The versions of Fetch, the only request here whose version is negotiated."""
 PASSING = {CODES["CONCURRENT_TRANSACTIONS"], CODES["COORDINATOR_NOT_AVAILABLE"], CODES["NOT_COORDINATOR"]}
 RETRY_SECONDS = 0.001
 SOCKET_SECONDS = 10.0

@@ -204,7 +204,7 @@ async def _memory(bench: Bench, ours: System, seeds: str) -> Figure:
 
 
 async def _polled(bench: Bench, ours: System, seeds: str) -> Figure:
-    """As the official connector by default: polls every 100 ms for what is persisted."""
+    """As the official connector by default: polls every 100 ms for persisted changes."""
     before = cpu_seconds(ours.processes())
     rate = await _copied(bench, ours, seeds, **{POLLING: "100ms"})
     used = cpu_seconds(ours.processes()) - before

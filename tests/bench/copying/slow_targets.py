@@ -14,7 +14,7 @@ from support.brokers.quotas import limit_producer
 
 NUMBERS = itertools.count(1)
 LINE_BYTES = 1_000
-"""Of which a record batch makes one hundredth more."""
+"""The size of a line, to which a record batch adds one hundredth."""
 WARM_SECONDS = 30.0
 """A broker lets ten seconds' worth pass at once, and counts it for eleven."""
 MEASURED_SECONDS = 66.0

@@ -74,7 +74,7 @@ async def interleaved(
 
 
 def picked(answer: Mapping[str, Sequence[T]], of: Callable[[T], float]) -> tuple[list[float], dict[str, list[float]]]:
-    """One figure of the measurements: ours, and that of each variant."""
+    """One figure of the measurements: ours, and the figure of each variant."""
     figures = {name: [of(value) for value in values] for name, values in answer.items()}
     return figures.pop(OURS), figures
 

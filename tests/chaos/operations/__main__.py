@@ -18,7 +18,7 @@ from support.spark.service import spark_service
 
 KEPT = Path("build/operations")
 MORE_SECONDS = 300.0
-"""What a round may take beyond the time in which clients ask."""
+"""The limit of a round beyond the time in which clients send requests."""
 
 
 async def rounds(arguments: argparse.Namespace) -> int:

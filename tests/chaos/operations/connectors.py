@@ -19,11 +19,11 @@ CLASSES = {
     "failing-sink": FAILING_SINK,
 }
 ALTERED = ("file0", "file1", "lines0", "lines1")
-"""Whose offsets clients alter: nothing is known of what these deliver."""
+"""The connectors whose offsets clients alter: their deliveries are not judged."""
 WHOLE = ("file2", "counting0", "counting1", "counting2")
 """Sources that deliver every number, whatever is done to them but that."""
 MANY = (COUNTING, TAKING)
-"""Classes with as many tasks as they may have; the others have one."""
+"""Classes with as many tasks as permitted; the others have one."""
 FAULTS = ("none", "none", "fail", "fail-retriable", "fail open", "fail commit", "fail configure")
 
 

@@ -19,8 +19,10 @@ FROZEN_SECONDS = 3.0, 12.0
 BETWEEN_SECONDS = 1.0, 7.0
 BEFORE_SECONDS, AFTER_SECONDS = 0.5, 2.0
 STARTING_SECONDS = 5.0
-"""A worker is taken to be disturbed somewhat longer than it is away: a request may have been on its way, and one that
-has just started may still say so."""
+"""A worker counts as disturbed somewhat longer than it is away.
+
+A request may have been in transit, and a worker that has just started may still answer so.
+"""
 SELDOM = 0.02
 
 

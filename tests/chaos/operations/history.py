@@ -18,14 +18,14 @@ class Operation:
 
     kind: str
     connector: str = ""
-    """Empty for one that concerns them all."""
+    """Empty for an operation on all connectors."""
     body: Any = None
     begun: float = 0.0
     ended: float = NEVER
     status: int = 0
     answer: Any = None
     worker: int = 0
-    """Which of them was asked."""
+    """The worker that got the request."""
     client: int = 0
     query: str = ""
     error: str = ""

@@ -15,11 +15,11 @@ Config = frozenset[tuple[str, str]]
 STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"
 TARGETS = {"pause": PAUSED, "resume": STARTED, "stop": STOPPED}
 TRUE_NOW = ("list", "expand", "info", "config", "tasks", "offsets", "restart", "restart task", "status")
-"""What is answered to these is so when it is answered; what a worker has used of late is told somewhat later."""
+"""The answers to these are true when they are given; the topics that a worker has used are reported somewhat later."""
 WITHOUT_STATUS = ("restart", "restart task", "status")
 """These are answered with 404, too, for a connector that has no status yet, or not that task."""
 END = "end"
-"""What is kept in the end as the config topic has it, told as an operation: `config`, `target`, `topics`."""
+"""The final state in the config topic, as an operation: `config`, `target`, `topics`."""
 
 
 class Kept(NamedTuple):
@@ -28,9 +28,9 @@ class Kept(NamedTuple):
     config: Config | None = None
     target: str = ""
     offset: str | None = None
-    """What its offsets have to be told as; None when nobody knows, since it runs or ran."""
+    """The expected report of its offsets; None if unknown, since it runs or ran."""
     topics: frozenset[str] = frozenset()
-    """All that it may have used since it was created."""
+    """All topics that it may have used since it was created."""
 
     def __str__(self) -> str:
         if self.config is None:

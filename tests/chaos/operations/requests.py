@@ -34,7 +34,7 @@ PLANS = {
     "other": 5,
     "put and read": 6,
 }
-"""What a client does next, and how often of all."""
+"""A client's next actions, with their weights."""
 READS = ("config", "info", "status", "tasks", "list", "expand", "task status", "offsets")
 OTHERS = ("topics", "reset topics", "validate", "logger", "illegal put")
 QUERIES = ("", "?includeTasks=true", "?onlyFailed=true", "?includeTasks=true&onlyFailed=true")

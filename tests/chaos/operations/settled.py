@@ -20,7 +20,7 @@ from support.worker.groups import Workers
 SHOWN = {STARTED: "RUNNING", PAUSED: "PAUSED", STOPPED: "STOPPED"}
 METRIC = re.compile(r'^keelman_(?:task|connector)_state\{connector="([^"]+)"(?:,task="(\d+)")?,state="(\w+)"\} 1', re.M)
 HANDED_ON = ("tag", "patched", "topic", "topics", "tasks.max")
-"""What every class gives its tasks as it is."""
+"""The keys that every class passes to its tasks unchanged."""
 LOOK_SECONDS = 30.0
 
 

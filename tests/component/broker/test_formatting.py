@@ -18,7 +18,7 @@ pytestmark = pytest.mark.component
 CLUSTER = "k3lmAnTestClusterOf1-Q"
 NO_JAVA = Java(Path("/nowhere/java"), "0")
 HEAD = struct.Struct(">qi")
-"""Of a batch of records: its offset and its length behind this head."""
+"""The start of a batch of records: its offset and its length after this head."""
 CHECKSUM, TIMES = slice(17, 21), slice(27, 43)
 
 

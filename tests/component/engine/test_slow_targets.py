@@ -29,7 +29,7 @@ BEYOND_BURST = 12 * QUOTA
 """A broker lets some ten seconds' worth pass at once."""
 SOME = 4 * QUOTA
 ALL = 30 * QUOTA
-"""What is there to copy: less than a producer may hold, more than a transaction can deliver."""
+"""The size of the backlog: less than a producer may hold, more than a transaction can deliver."""
 
 
 def lines(path: Path) -> None:

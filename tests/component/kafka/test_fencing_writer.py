@@ -14,7 +14,7 @@ pytestmark = pytest.mark.component
 
 
 async def test_a_writer_given_up_while_it_is_fenced_leaves_nothing_for_the_log(bootstrap: str, name: str) -> None:
-    """As a worker that is told to end while another already leads: the library's pending calls fail without a log."""
+    """As a worker that is stopped while another already leads: the library's pending calls fail without a log."""
     create_topic(bootstrap, name)
     unheard: list[str] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: unheard.append(context["message"]))

@@ -32,7 +32,7 @@ HEALTH = "/grpc.health.v1.Health/Check"
 LARGE = b"\x0a\x00" * (24 << 20)
 """48 MiB that decode to 25 million empty messages."""
 MOST_BYTES = 100 << 20
-"""The memory that strangers may cost."""
+"""The memory that callers without credentials may cost."""
 UNFINISHED = b"POST /v1/connectors HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\nContent-Length: 1000\r\n\r\n{"
 
 

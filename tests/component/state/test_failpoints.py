@@ -35,7 +35,7 @@ from support.state.uploads import download, jar, upload
 pytestmark = pytest.mark.component
 AT_START = ("nodes-doubted", "relay-taken", "leads")
 DELETED, CREATED = ("answer-due", 1), ("answer-due", 3)
-"""Writes that a client who asks again without an id would be refused; an upload, which is the first, it would not."""
+"""Writes that would be refused if a client repeats them without an id; the upload, which is the first, would not."""
 LATER = (DELETED, CREATED, ("plan-stored", 2), ("report-stored", 2), ("committed", 6), ("rows-changed", 9))
 """Steps of the same names further on: in the middle of a change that reaches the workers one by one."""
 ALWAYS = (
@@ -44,9 +44,9 @@ ALWAYS = (
 )  # fmt: skip
 Case = tuple[str, int]
 CASES: list[Case] = [(name, 0) for name in ALWAYS]
-"""Tried by `make test`: steps, each with how often it is passed before."""
+"""Run by `make test`: steps, each with the number of its former passages."""
 OTHERS: list[Case] = [*((name, 0) for name in NAMES if name not in ALWAYS), *LATER]
-"""Tried by `make slow`: they take minutes together."""
+"""Run by `make slow`: together they take minutes."""
 PROPERTY = "offset.flush.interval.ms"
 
 

@@ -26,9 +26,9 @@ from support.kafka.three_brokers import Trio, three_brokers
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
 SILENT_SECONDS = 8.0
-"""These brokers move a coordinator about 4 s after it has gone, others after 9 s."""
+"""These brokers move a coordinator about 4 s after its loss, others after 9 s."""
 ALONE, REPLICATED = 1, 2
-"""The coordinator that no other broker can stand in for, and one that another broker can."""
+"""The coordinator that no other broker can replace, and a coordinator that another broker can."""
 
 
 @pytest.fixture

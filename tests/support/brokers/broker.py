@@ -16,7 +16,7 @@ from support.program import Program
 
 START_SECONDS = 240.0  # on an overloaded machine a start takes a minute
 INTERNAL_PARTITIONS = 3
-"""Of the topics of groups and of transactions each, of brokers that are short-lived."""
+"""The partitions of the topics of groups and of transactions each, for short-lived brokers."""
 # Java's quick compiler alone: half the CPU for a start (2.1 s instead of 4.2) and for a test's few thousand requests.
 # Each partition of an internal topic costs as well where the first group and the first transaction make them: 2.2 CPU s
 # with 12, 1.2 with 3.
@@ -35,11 +35,11 @@ class BrokerProcess(Program):
     port: int = 0
     controller_port: int = 0
     flags: tuple[str, ...] = ()
-    """Of a flag that is given twice the last one counts: `--properties` stand in place of those of `SHORT_LIVED`."""
+    """If a flag is repeated, the last one counts: `--properties` replace those of `SHORT_LIVED`."""
     lasting: bool = False
     """Runs as it is shipped, with both of Java's compilers, which pays after a minute under load."""
     module: str = "keelman.broker"
-    """What is run; `support.brokers.broker_3_9` is one of Kafka 3.9."""
+    """The module to run; `support.brokers.broker_3_9` is a broker of Kafka 3.9."""
 
     env: Mapping[str, str] = field(default_factory=dict)
     """More variables of its environment."""

@@ -48,9 +48,10 @@ _LISTENERS = {
 
 @dataclass(frozen=True, slots=True)
 class SecureBroker:
-    """The ports of its listeners; its certificate is for 127.0.0.1, that of MUTUAL for another host, from `authority`.
+    """The ports of its listeners.
 
-    On SHORT and SHORTTLS clients must log in again every SESSION_SECONDS.
+    Its certificate is for 127.0.0.1, the certificate of MUTUAL for another host, both from `authority`. On SHORT and
+    SHORTTLS clients must log in again every SESSION_SECONDS.
     """
 
     ports: dict[str, int]

@@ -92,7 +92,7 @@ class Feed(Reader):
             return None
 
     def all_read(self) -> None:
-        """Waits until everything was read and the engine has asked for more."""
+        """Waits until everything was read and the engine has requested more."""
         before = self.empty_reads
         until(lambda: self.batches.empty() and self.empty_reads > before, "all is read")
 

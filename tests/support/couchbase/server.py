@@ -45,18 +45,18 @@ class CouchbaseServer:
         self.vbuckets = {number: History(number, number % nodes) for number in range(vbuckets)}
         self.collections = Collections()
         self.certified: set[str] = set()
-        """Names of those who came with a certificate."""
+        """Names of the clients that connected with a certificate."""
         self.mechanisms: tuple[str, ...] = (*SCRAM, "PLAIN")
         self.features = set(FEATURES)
         self.refusals: dict[tuple[int, int], tuple[int, bytes]] = {}
         """(opcode, vbucket) to the status and text that answer it: once, or always for vbucket -1."""
         self.capabilities = {"collections", "dcp.IgnorePurgedTombstones"}
         self.marker_version: int | None = None
-        """Of snapshots: None for the first form, 0 or 2 as clients of `max_marker_version` get them."""
+        """The version of snapshot markers: None for the first form, 0 or 2 for clients of `max_marker_version`."""
         self.is_framed = False
-        """Whether framing extras are before what it sends, as before what clients with stream numbers get."""
+        """Whether framing extras precede the messages, as for clients with stream numbers."""
         self.observed = 0
-        """How often it was asked what is on disk."""
+        """The number of polls of the persisted state."""
         self.asked: list[tuple[int, int, int, int, int]] = []
         """Streams that were opened: vbucket, start, vbuuid, snapshot."""
         self.revision, self.epoch, self.uuid = 1, 1, "0f" * 16

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 MUTATION, DELETION, EXPIRATION, SYSTEM, PREPARED, ABORTED = 0x57, 0x58, 0x59, 0x5F, 0x60, 0x63
 UNSEEN = frozenset((PREPARED, ABORTED))
-"""Parts of synchronous writes, which a client gets that asks for them; a commit is a mutation for all others."""
+"""Parts of synchronous writes, for clients that request them; a commit is a mutation for all others."""
 CREATED, DROPPED, SCOPE_CREATED, SCOPE_DROPPED = 0, 1, 3, 4
 """System events."""
 _CAS = itertools.count(1_700_000_000_000_001)
@@ -164,7 +164,7 @@ class Filter:
     scope: int | None = None
     collections: set[int] | None = None
     is_gone: bool = False
-    """Nothing is left that it asks for."""
+    """Whether all its collections have been dropped."""
 
     def passes(self, item: Item) -> bool:
         """Whether a stream has the change; updates the existing collections from a system event."""

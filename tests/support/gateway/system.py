@@ -32,7 +32,7 @@ from support.gateway.rest_workers import Connectors, Worker
 from support.state.service import StateProcess, free_range
 
 LIST_SECONDS = 5
-"""So long a list waits for a worker: no less, or one that is only busy is called unreachable too."""
+"""A list waits this long for a worker: with less, a busy worker would count as unreachable too."""
 
 
 class Node(AgentServiceServicer):

@@ -157,7 +157,7 @@ async def first_host(commands: Commands, *, state: str = "", gateway: str = "", 
 
 
 async def two_states(commands: Commands, database: str) -> str:
-    """Starts a second state service beside that of `first_host`, on the second host; returns the admin's token.
+    """Starts a second state service beside the first host's, on the second host; returns the admin's token.
 
     It has a copy of the key, and the gateway uses both services.
     """

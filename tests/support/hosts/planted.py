@@ -14,7 +14,7 @@ from keelman.kafka.clients import low_level_client
 from keelman.kafka.tables.reading import read_topic
 
 Places = Mapping[str, Sequence[str]]
-"""Of each secret the places, as patterns of their names, where a process needs it."""
+"""For each secret the places where a process needs it, as patterns of their names."""
 
 
 def in_files(root: Path) -> Iterator[tuple[str, bytes]]:

@@ -13,8 +13,10 @@ from support.hosts.lines import Lines
 from support.hosts.networks import Host, System
 
 GOAL_SECONDS, LATE_SECONDS = 15.0, 30.0
-"""Until its work is copied elsewhere; and until another process of its worker runs there, which copies nothing at
-first, or where the machine is at much other work."""
+"""The goal for its work to be copied elsewhere; and the limit for another process of its worker to run there.
+
+The latter copies nothing at first, or the machine is busy.
+"""
 BUSY_LOAD = 16.0
 WAIT_SECONDS = 90.0
 

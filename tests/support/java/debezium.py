@@ -19,7 +19,7 @@ from support.kafka.topics import AT_ONCE
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 COPIED = "copied"
-"""The table that the sink makes."""
+"""The table that the sink creates."""
 PATIENCE = 120.0
 LOOK_SECONDS = 30.0
 

@@ -24,7 +24,7 @@ from support.places import with_tests
 ICEBERG_SINK = "org.apache.iceberg.connect.IcebergSinkConnector"
 READ_SECONDS = 180
 HADOOP = ("hadoop-client-api", "hadoop-client-runtime")
-"""What its catalog of files stands on, which its plugin does not bring; PySpark does."""
+"""The libraries of its catalog of files, which its plugin does not bring; PySpark does."""
 
 
 async def plugin_path(folder: Path) -> str:

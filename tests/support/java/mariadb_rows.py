@@ -12,7 +12,7 @@ from support.java.published import DEBEZIUM_MARIADB
 from support.servers.mariadb import PASSWORD, USER, MariadbServer, StatementFailed
 
 DATABASE = "public"
-"""As PostgreSQL's schema, which topics are named by."""
+"""The same as PostgreSQL's schema, which names the topics."""
 REST_SECONDS = 0.02
 
 

@@ -122,7 +122,7 @@ def change_of(value: bytes) -> Change:
 
 @dataclass(frozen=True, slots=True)
 class RowReport:
-    """The faults, a line each, and what Debezium repeats by itself: snapshots that were begun again."""
+    """The faults, a line each, and Debezium's own repetitions: snapshots that were begun again."""
 
     wrong: Sequence[str]
     snapshots: int

@@ -31,7 +31,7 @@ class Published:
     lock: Path
     artifacts: tuple[str, ...] = ()
     libraries: tuple[Path, ...] = ()
-    """Locks of what it needs beside."""
+    """Locks of the additional libraries that it needs."""
 
     @property
     def version(self) -> str:

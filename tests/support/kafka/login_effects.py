@@ -97,4 +97,4 @@ TIMES = {
     "sasl.login.retry.backoff.ms": ("700", "_first", 0.7),
     "sasl.login.retry.backoff.max.ms": ("70000", "patience", 70.0),
 }
-"""Of logins with tokens: the value, the part of the login that has it, and as what."""
+"""For logins with tokens: the value, the part of the login that has it, and in which form."""

@@ -23,7 +23,7 @@ from support.eventually import eventually
 from support.kafka.topics import AT_ONCE
 
 LAST_EPOCH = 2**15 - 2
-"""Of a producer id."""
+"""The last epoch of a producer id."""
 
 
 @asynccontextmanager

@@ -96,7 +96,7 @@ class Trio:
         until(creation(lambda: admin, topic), f"topic {topic.topic} is created")
 
     async def leader(self, topic: str, by: str = "") -> Leader:
-        """The leader of partition 0, as one of these brokers knows it."""
+        """The leader of partition 0 in the metadata of one of these brokers."""
         fields = {"bootstrap.servers": by or self.bootstrap}
         async with low_level_client(fields, client_id="look", timeout_ms=5_000) as client:
             first = [broker.nodeId for broker in client.cluster.brokers() if f"{broker.host}:{broker.port}" in by]

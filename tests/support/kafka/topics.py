@@ -11,7 +11,7 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from support.waiting import until
 
 AT_ONCE = {"fetch.wait.max.ms": 10, "fetch.queue.backoff.ms": 10}
-"""For a consumer that reads to an end: a broker holds back for so long, 500 ms by default, that there is no more."""
+"""For a consumer that reads to an end: brokers delay the answer that there is no more by 500 ms by default."""
 
 
 def commit(bootstrap: str, group: str, topic: str, offset: int, partition: int = 0) -> None:

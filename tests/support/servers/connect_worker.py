@@ -56,9 +56,9 @@ class ConnectProcess(Program):
     properties: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
     more_jars: tuple[Path, ...] = ()
-    """Behind its own on the class path."""
+    """Added after its own jars on the class path."""
     options: tuple[str, ...] = ()
-    """Of the JVM, behind those as shipped."""
+    """Options of the JVM, added after the default ones."""
     standalone: tuple[Path, ...] | None = None
     """Files of connectors: it then runs alone, with its offsets in `offset_file`."""
 

@@ -18,7 +18,7 @@ from keelman.runtime.processes.ports import free_ports
 SERVER, INSTALL, CLIENT = (shutil.which(name) for name in ("mariadbd", "mariadb-install-db", "mariadb"))
 MISSING = "" if SERVER and INSTALL and CLIENT else "MariaDB is not installed: mariadb-server-core, mariadb-client-core"
 USER, PASSWORD = "keelman", "unused"
-"""Who may do everything, from everywhere."""
+"""The user with all rights, from every host."""
 START_SECONDS = 120.0
 STATEMENT_SECONDS = 120
 _SETTINGS = (

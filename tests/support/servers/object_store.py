@@ -19,7 +19,7 @@ from keelman.runtime.processes.ports import free_ports
 from support.eventually import eventually
 
 SOCKETS = Path("/tmp")
-"""Where it makes sockets beside its ports, whatever it is told."""
+"""The folder in which it always creates sockets beside its ports."""
 KEY, SECRET, REGION = "keelman-tests", "keelman-tests-secret", "us-east-1"
 
 

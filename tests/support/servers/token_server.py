@@ -24,7 +24,7 @@ class TokenServer:
     asked: list[tuple[str, str]] = field(default_factory=list)
     """Authorization header and form of each request."""
     held: threading.Lock = field(default_factory=threading.Lock)
-    """While somebody has it, nobody is answered."""
+    """While a test holds it, no request is answered."""
 
 
 @contextlib.contextmanager

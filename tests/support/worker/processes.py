@@ -37,7 +37,7 @@ FAILED = copy.COPY_RUN_STATE_FAILED
 FENCED = copy.COPY_RUN_STATE_FENCED
 RUNNING = copy.COPY_RUN_STATE_RUNNING
 QUICK_JAVA = {"keelman.plugin.jvm.options": "-XX:TieredStopAtLevel=1"}
-"""For slots that live for seconds: what their virtual machines run is compiled once, and not again to run faster."""
+"""For slots that live for seconds: their virtual machines compile code once, and not again to run faster."""
 
 
 @dataclass

@@ -36,7 +36,7 @@ ILLEGAL = [
     ("keelman.commit.interval.ms", "0", "between 1 and 600000"),
     ("keelman.commit.interval.ms", "700000", "between 1 and 600000"),
 ]
-"""Keys with a value that is not legal, and words of what would be."""
+"""Keys with an illegal value, and words of the legal values."""
 
 OAUTH = {
     "security.protocol": "SASL_SSL",
@@ -97,7 +97,7 @@ REFUSED: dict[str, dict[str, str]] = {
     "keys that are none": {**HTTPS, "ssl.keystore.key": "key", "ssl.keystore.certificate.chain": "chain"},
     "keys without certificates": {**HTTPS, "ssl.keystore.key": "key"},
 }  # fmt: skip
-"""What to add to good properties."""
+"""The additions to valid properties."""
 
 TAKEN: dict[str, dict[str, str]] = {
     "nothing": {},

@@ -35,7 +35,7 @@ class Started:
     port: int = field(default_factory=lambda: free_ports(1)[0])
     child: asyncio.subprocess.Process | None = None
     more: dict[str, str] = field(default_factory=dict)
-    """Of its environment."""
+    """Additional variables of its environment."""
 
     @property
     def output(self) -> str:

@@ -66,7 +66,7 @@ class World(ScriptWorld):
         self.workers: dict[str, WorkerCluster] = {}
         self.workloads: dict[str, Workload] = {}
         self.lingering: set[str] = set()
-        """Nodes whose Spark services may run on without a worker."""
+        """Nodes whose Spark services may run without a worker."""
         self.uids = 0
 
     def plan(self, scope: Scope | None = None) -> Plan:

@@ -21,7 +21,7 @@ MIRROR = "org.apache.kafka.connect.mirror"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 RECORDS = 3000
 FOR_EVER = {"retention.ms": "-1"}
-"""The records are of 2001: brokers delete, now and then, what is older than a week."""
+"""The records are of 2001: brokers delete records older than a week from time to time."""
 
 
 def config(bootstrap: str, name: str, kind: str, folder: Path, **more: str) -> dict[str, str]:

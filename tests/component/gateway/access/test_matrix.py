@@ -46,7 +46,7 @@ AUTHORIZATION = {NOBODY: "", BAD: "Bearer nonsense"} | {name: f"Bearer {token}" 
 OWN = {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection", "keelman.api.node.v1.AgentService"}
 """Services that the gateway answers itself, beside connectors."""
 STREAM_SECONDS = 0.3
-"""So long a stream that says nothing is taken to have been let in."""
+"""A silent stream counts as admitted after this time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,12 +27,12 @@ FIRST_OPERATIONS = {
     "DescribeCustomPlugin", "DescribeWorkerConfiguration", "ListConnectors", "ListCustomPlugins",
     "ListWorkerConfigurations", "UpdateConnector",
 }  # fmt: skip
-"""Of the model of 2021 (botocore 1.21.43)."""
+"""The members in the model of 2021 (botocore 1.21.43)."""
 LATER_MEMBERS = {
     "maxAutoscalingTaskCount", "networkType", "tags", "stateDescription", "workerConfigurationState", "namePrefix",
     "skipHealthValidation", "useDefaultWorkerConfiguration", "connectorOperationArn",
 }  # fmt: skip
-"""That it does not have; of UpdateConnector it has the capacity alone."""
+"""The operations that it does not have; of UpdateConnector it has the capacity alone."""
 LATER_STATES = {"PAUSED", "PAUSING", "RESUMING", "RESTARTING"}
 
 

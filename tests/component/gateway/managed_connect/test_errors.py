@@ -28,7 +28,7 @@ OF_CODE = {
     CODE.FAILED_PRECONDITION: "BadRequestException", CODE.ABORTED: "BadRequestException",
     CODE.ALREADY_EXISTS: "BadRequestException",
 }  # fmt: skip
-"""What becomes of what the state service says; of the last two a ConflictException where that is declared."""
+"""The errors for the state service's statuses; for the last two a ConflictException where that is declared."""
 AS_CONFLICT = {CODE.ABORTED, CODE.ALREADY_EXISTS}
 
 

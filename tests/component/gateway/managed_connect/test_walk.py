@@ -23,7 +23,7 @@ import botocore.session
 def client(name, **settings):
     return botocore.session.Session().create_client(name, **settings)
 """
-"""What the program needs of the library, where that is not installed."""
+"""The parts of the library that the program needs, in case it is not installed."""
 
 
 def blocks(language: str) -> list[str]:

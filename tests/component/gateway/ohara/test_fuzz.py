@@ -26,7 +26,7 @@ from support.gateway.ohara.schemas import Schemas
 pytestmark = pytest.mark.component
 ROUNDS = int(os.environ.get("KEELMAN_FUZZ_ROUNDS", "1"))
 CASES = int(os.environ.get("KEELMAN_FUZZ_CASES", "500"))
-"""Of a round."""
+"""The cases of a round."""
 NAMES = ("a", "b", "bk", "wk", ".")
 HOSTS = ("node00", "node01", "nowhere")
 CLASS = "connector.class"

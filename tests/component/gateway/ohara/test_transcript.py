@@ -69,7 +69,7 @@ GENERATED: dict[str, Callable[[Any], bool]] = {
     "jmxPort": is_port,
     "lastModified": is_now,
 }
-"""Fields whose printed value is one of many."""
+"""Fields whose printed value is only an example."""
 
 
 def compare(answer: dict[str, Any], printed: dict[str, Any], *, sent: dict[str, Any]) -> None:

@@ -35,7 +35,7 @@ from support.state.stores import open_store
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 LONG_MS = 120_000
-"""Nobody's session ends while the test runs."""
+"""No session ends while the test runs."""
 LOST, LEADER = "203.0.113.9:8083", "127.0.0.1:8083"
 
 

@@ -43,12 +43,12 @@ CASES: list[Case] = [
     ("connector-steered", 0),
     ("connector-deleted", 0),
 ]
-"""Tried by `make test`: points, each with how often it is passed before."""
+"""Run by `make test`: points, each with the number of its former passages."""
 OTHERS: list[Case] = [
     *((name, 0) for name in (*AT_START, *CHANGE, *REFUSAL, *CANCEL, *DELETE) if (name, 0) not in CASES),
     ("step-begun", 3),
 ]
-"""Tried by `make slow`."""
+"""Run by `make slow`."""
 
 
 def test_each_point_has_a_case() -> None:

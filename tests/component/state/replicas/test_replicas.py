@@ -29,7 +29,7 @@ pytestmark = [
 ONLINE, OFFLINE = node_pb2.NODE_STATE_ONLINE, node_pb2.NODE_STATE_OFFLINE
 BEAT, TIMEOUT, LEASE = 0.3, 8.0, 6.0
 MORE = 1.3
-"""So much longer than one of them is waited for where nothing may come of it."""
+"""The factor by which a wait that may end without an event exceeds the timeout or lease."""
 PATIENCE = 60.0
 
 

@@ -99,7 +99,7 @@ async def watched(link: Channel) -> AsyncIterator[list[Event]]:
 
 
 async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[str]) -> str:
-    """Creates everything; returns the broker's address. Appends the answers to `said`."""
+    """Creates everything; returns the broker's address. Appends the answers to the given list."""
 
     async def node() -> str:
         return "".join(n.name for n in (await clients.nodes.ListNodes(ListNodesRequest())).nodes)

@@ -25,7 +25,7 @@ FRAMEWORK = {
 }
 """Keys of every connector, whose documentation and more of which are our own."""
 NOT_HERE = ("MirrorCheckpointConnector", "MirrorHeartbeatConnector")
-"""Of Connect's own connectors: ours does all that is MirrorMaker's in one."""
+"""Connect's own connectors that ours lacks: ours does all of MirrorMaker's work in one connector."""
 
 
 async def test_answers_about_java_plugins_are_connects(

@@ -25,13 +25,13 @@ TASKS = {
     "missing": r"java\.lang\.NoClassDefFoundError: acme/Missing",
     "recurses": r"java\.lang\.StackOverflowError",
 }
-"""What the tasks do, and what is said of it."""
+"""The actions of the tasks, and the reported errors."""
 CONNECTORS = {
     "start": r"IllegalStateException: no start today",
     "error": r"StackOverflowError: too deep",
     "tasks": r"IllegalStateException: no tasks today",
 }
-"""What connectors throw, and what is said of it."""
+"""The exceptions of connectors, and the reported errors."""
 
 
 async def bad_plugin(folder: Path) -> Path:

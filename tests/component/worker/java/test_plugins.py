@@ -25,7 +25,7 @@ SOURCE = f"java:{APACHE}.file.FileStreamSourceConnector"
 SINK = f"java:{APACHE}.file.FileStreamSinkConnector"
 LINES = 20_000
 WORKER = {"keelman.plugin.answer.timeout.ms": "80000", "offset.flush.interval.ms": "500"}
-"""Of a worker with Java plugins on a machine that has much else to do, whose sinks commit often."""
+"""Properties of a worker with Java plugins on a busy machine, whose sinks commit often."""
 
 
 async def file_plugin(folder: Path) -> Path:

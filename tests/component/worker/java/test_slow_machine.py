@@ -13,7 +13,7 @@ from support.worker.processes import WorkerProcess, workers
 
 pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
 SECONDS = 12
-"""Two more than a loop may be silent for, and seven more than slot and service give each other up after."""
+"""Two more than the time for which a loop may be silent, and seven more than the timeout between slot and service."""
 
 
 ALONE, BESIDE = "alone", "beside a connector of ours"

@@ -19,7 +19,7 @@ KINDS = {
     "connectorArn": "connector", "connectorOperationArn": "connector-operation", "customPluginArn": "custom-plugin",
     "workerConfigurationArn": "worker-configuration", "resourceArn": "connector",
 }  # fmt: skip
-"""What each member with an ARN is the ARN of."""
+"""The kind of resource that each member's ARN names."""
 OWN_MOST = {"kafkaConnectVersion": 64, "bootstrapServers": 4096, "fileKey": 1024, "objectVersion": 1024}
 """Lengths that the model leaves open and that have bounds here."""
 Change = Callable[[Wire], Wire]

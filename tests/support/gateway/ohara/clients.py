@@ -46,9 +46,9 @@ STATUS = {
 """The status of each documented exception; 404 has a code of its own."""
 RUN_TIME = {"aliveNodes", "lastModified", "state", "error", "partitionInfos", "nodeMetrics", "tasksStatus"}
 NODES = {"node00": "127.0.0.1", "node01": "127.0.0.2", "node02": "127.0.0.3"}
-"""Nodes whose agents are there, and their addresses: a worker has the same port on each of its nodes."""
+"""Nodes with their agents, and their addresses: a worker has the same port on each of its nodes."""
 NULLS = ("/inspect/", "/validate/")
-"""Answers with definitions in them, which alone may carry null."""
+"""Answers with definitions in them; only these may contain null."""
 
 
 def key(name: str, group: str = "default") -> str:
@@ -123,7 +123,7 @@ class Wire:
     """Sends requests to `/v0` of a gateway and judges each answer."""
 
     schemas: Schemas | None = None
-    """What answers are held to beside; `documented` sets it."""
+    """The schemas that answers must match, too; `documented` sets it."""
 
     def __init__(self, client: httpx.AsyncClient) -> None:
         self.client = client
@@ -229,7 +229,7 @@ SCALA_READS: Mapping[str, Mapping[type, str]] = {
     "volumes": {str: "group name path", list: "nodeNames", int: "lastModified", dict: "tags"},
     "pipelines": {str: "group name", list: "endpoints objects jarKeys", int: "lastModified", dict: "tags"},
 }
-"""What the Scala client's readers insist on, by kind: names by type."""
+"""The fields that the Scala client's readers require, by kind: names by type."""
 
 
 class ScalaClient(Wire):
