@@ -74,7 +74,7 @@ DIFFERENT: dict[bool, dict[str, list[str]]] = {
 """Where a task here is called otherwise, by whether it is exactly-once; docs/java-plugins.md has the reasons."""
 
 SINKS = {
-    # Its tasks are static members of their group: the remaining task keeps its partitions without a rebalance.
+    # Its tasks are static members of their group: the remaining task keeps its partitions and gets no calls.
     "another worker joins and leaves": [
         *("0: start task-thread-NAME-0 []", "0: open [0, 1] of [0, 1]", "0: put 0@0-6 1@0-6"),
         *("0: preCommit {0=7, 1=7} | flush {0=7, 1=7}", "0: close [0, 1] of [0, 1]", "0: stop"),
