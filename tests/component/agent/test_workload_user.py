@@ -67,7 +67,7 @@ async def test_its_process_folder_socket_and_log_are_the_users(node: Node) -> No
     node.state.assign(workload(script=healthy(node), python="-u", limits=limits))
     agent = node.agent(prefix=reachable(node.folder / "aside"), workload_user="nobody", limits="watchdog")
     status = await eventually(lambda: agent.poll() is not None or node.state.in_state("worker/demo/0", "RUNNING"))
-    assert agent.poll() is None
+    assert agent.poll() is None, node.log_of_agent()
     assert not isinstance(status, bool)
     process = psutil.Process(status.pid)
     assert set(process.uids()) == {NOBODY.pw_uid}
@@ -101,7 +101,7 @@ async def test_a_worker_and_its_spark_service_run_as_that_user(bootstrap: str, n
     await eventually(
         lambda: agent.poll() is not None or all(node.state.in_state(name, "RUNNING") for name in names), seconds=240
     )
-    assert agent.poll() is None
+    assert agent.poll() is None, node.log_of_agent()
     for name in names:
         process = psutil.Process(node.state.statuses[name].pid)
         for child in (process, *process.children(recursive=True)):
@@ -148,7 +148,7 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
         await eventually(
             lambda item=item: agent.poll() is not None or node.state.in_state(item, "RUNNING"), seconds=240
         )
-    assert agent.poll() is None
+    assert agent.poll() is None, node.log_of_agent()
     process = psutil.Process(node.state.statuses[name].pid)
     for child in (process, *process.children(recursive=True)):
         assert set(child.uids()) == {DAEMON.pw_uid}, child.cmdline()

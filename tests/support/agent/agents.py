@@ -59,7 +59,7 @@ def script(workload, home):
     if workload.spec.WhichOneof("kind") != "worker" or "script" not in spec.properties:
         return commands.COMMANDS[str(workload.spec.WhichOneof("kind"))](workload, home)
     python = (sys.executable, *spec.properties.get("python", "-S -u").split(), "-c", spec.properties["script"])
-    made = commands.Prepared(python, {}, ((spec.host, spec.port),) if spec.port else ())
+    made = commands.PreparedProcess(python, {}, ((spec.host, spec.port),) if spec.port else ())
     return commands.routed(made, spec.routes, home.workload(workload.name))
 
 settings = load(Settings, "agent", flags=dict(a.split("=", 1) for a in sys.argv[1:])).settings
