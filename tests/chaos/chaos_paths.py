@@ -113,10 +113,12 @@ class Run(ABC):
     def _next(self, topics: Topics, partition: int, says: int | None) -> int:
         """The expected offset of a sink.
 
-        It is past the last visible record, and before or past the records that no reader sees.
+        It is past the last visible record, and before or past the records that no reader sees. A topic that was made
+        again may have no visible record in a partition.
         """
         read = topics.read((self.feed_topic, partition))
-        least, most = read[-1][0] + 1, topics.ends((self.feed_topic, partition))[1]
+        first, most = topics.ends((self.feed_topic, partition))
+        least = read[-1][0] + 1 if read else first
         return says if says is not None and least <= says <= most else least
 
 
