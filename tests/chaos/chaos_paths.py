@@ -117,8 +117,8 @@ class Run(ABC):
         again may have no visible record in a partition.
         """
         read = topics.read((self.feed_topic, partition))
-        first, most = topics.ends((self.feed_topic, partition))
-        least = read[-1][0] + 1 if read else first
+        most = topics.ends((self.feed_topic, partition))[1]
+        least = read[-1][0] + 1 if read else 0
         return says if says is not None and least <= says <= most else least
 
 
