@@ -172,8 +172,8 @@ async def cut_off(new_installation: Installation) -> str:
 @pytest.mark.parametrize(
     ("case", "error", "reason", "text"),
     [
-        (wrong, Unauthenticated, "TOKEN_UNKNOWN", "the join token is not known here"),
-        (unknown, Unauthenticated, "TOKEN_UNKNOWN", "the join token is not known here"),
+        (wrong, Unauthenticated, "TOKEN_UNKNOWN", "the join token is unknown"),
+        (unknown, Unauthenticated, "TOKEN_UNKNOWN", "the join token is unknown"),
         (used, Unauthenticated, "TOKEN_USED", r"was used at .* UTC by node 'first'"),
         (of_another_node, PermissionDenied, "NOT_OF_TOKEN", "lets node 'somebody' join, and not node 'refused'"),
         (of_another_installation, FailedPrecondition, "OTHER_AUTHORITY", "does not show the CA of the token"),
@@ -364,5 +364,5 @@ async def test_tokens_are_listed_with_who_used_them_and_deleted(trust_system: In
     await tokens.DeleteJoinToken(DeleteJoinTokenRequest(name=name))
     with pytest.raises(NotFound, match=f"no join token '{name}'"):
         await tokens.DeleteJoinToken(DeleteJoinTokenRequest(name=name))
-    with pytest.raises(Unauthenticated, match="not known here"):
+    with pytest.raises(Unauthenticated, match="the join token is unknown"):
         await trust_system.join("late", token=token)

@@ -334,7 +334,7 @@ async def test_topics_are_made_as_wanted_and_wrong_ones_refused(bootstrap: str) 
                 CompactedTopic("two", 1, exact=True, setting_key="k"),
                 "k: topic two has 2 partitions, needed are exactly 1",
             ),
-            (CompactedTopic("kept", 3, setting_key="k"), "k: topic kept has cleanup.policy=delete, wanted cleanup"),
+            (CompactedTopic("kept", 3, setting_key="k"), "k: topic kept has cleanup.policy=delete, needed is cleanup"),
             (CompactedTopic("far", 1, 9, setting_key="k"), "k: topic far cannot be created with 1 partitions and repl"),
         ):
             with pytest.raises(FailedPrecondition, match=problem):
