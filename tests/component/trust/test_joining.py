@@ -265,7 +265,7 @@ async def test_certificates_that_tls_refuses_are_explained(
 ) -> None:
     await trust_system.join("tls")
     own = credentials(trust_system.homes["tls"], node("tls"))
-    other = signed(Authority.trust_system(datetime.now(UTC)), node("tls"), timedelta(), HOUR)
+    other = signed(Authority.made(datetime.now(UTC)), node("tls"), timedelta(), HOUR)
     for shown, exact_reason in (
         (Pems(other.chain, other.key, own.roots), "it does not trust the CA of this process's certificate"),
         (Pems(roots=own.roots), "it requires a client certificate, and this process has none: join first"),
