@@ -33,10 +33,10 @@ from keelman.model.operation import OperationKind, Target
 from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, FORMER_WORKERS, REASON, WORKERS
 from keelman.state.operations.begin import begin, check_no_operation
 from keelman.state.resources.store import Store
+from keelman.state.secrets.opening import open_store
 from support.eventually import eventually
 from support.state.dedicated import FAILED, Dedicated, file_source
 from support.state.service import Agent, Clients, state_in_loop
-from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
 STOPPED = (CLUSTER_STATE_STOPPING, CLUSTER_STATE_STOPPED)
