@@ -50,6 +50,12 @@ def code_name(error: errors.KeelmanError) -> str:
     return next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL).name
 
 
+def status_name(context: Any) -> str:
+    """Returns the code that a server's call has got by name; CANCELLED for a call that has got none."""
+    code = context.code()
+    return str(code.name) if isinstance(code, grpc.StatusCode) else grpc.StatusCode.CANCELLED.name
+
+
 def class_of_code(name: str) -> type[errors.KeelmanError]:
     """Returns the error class for the name of a gRPC code."""
     return next((cls for code, cls in _CLASSES.items() if code.name == name), errors.Internal)

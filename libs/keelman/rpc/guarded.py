@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -15,10 +14,13 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, KeelmanError
+from keelman.rpc.handlers import Interceptor, Wraps, answers_of, wrapped
 from keelman.rpc.identity import Identity, peer_identity
 
 Change = Callable[[Message], None]
 """Changes an answer, or a message of an answer stream, in place; it may raise instead."""
+Judge = Callable[[], Awaitable[Change | None]]
+"""Judges the caller of one call; raises one of our errors to refuse it."""
 Screen = Callable[[str, Mapping[str, str]], bool]
 """Judges a caller by method and metadata alone. Returns whether its credentials are known; raises one of our errors if
 its request must not be read at all."""
@@ -44,7 +46,7 @@ class Incoming:
     request: Any
 
 
-class Guarded(grpc.aio.ServerInterceptor):
+class Guarded(Interceptor):
     """Authorizes calls. `admit` lets a call through and may return a change for its answers, or raises one of our
     errors."""
 
@@ -67,13 +69,8 @@ class Guarded(grpc.aio.ServerInterceptor):
         return self._judged(name, handler) if known or handler.request_streaming else self._bounded(name, handler)
 
     def _judged(self, name: str, handler: Any) -> Any:
-        if handler.unary_unary:
-            return handler._replace(unary_unary=self._unary(name, handler.unary_unary))
-        if handler.unary_stream:
-            return handler._replace(unary_stream=self._stream(name, handler.unary_stream))
-        if handler.stream_unary:
-            return handler._replace(stream_unary=self._upload(name, handler.stream_unary))
-        return handler._replace(stream_stream=self._both(name, handler.stream_stream))
+        kinds = (self._unary, self._stream, self._upload, self._both)
+        return wrapped(handler, Wraps(*(partial(wrap, name) for wrap in kinds)))
 
     def _unary(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> Any:
@@ -85,7 +82,8 @@ class Guarded(grpc.aio.ServerInterceptor):
     def _stream(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
             judge = partial(self._judge, name, request, context)
-            async for answer, change in _rechecked(answers_of(inner(request, context)), judge):
+            first = await judge()
+            async for answer, change in _rechecked(answers_of(inner(request, context)), judge, first):
                 yield _changed(name, answer, change)
 
         return call
@@ -93,15 +91,16 @@ class Guarded(grpc.aio.ServerInterceptor):
     def _upload(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> Any:
             judge = partial(self._judge, name, None, context)
-            await judge()
-            return await inner((request async for request, _ in _rechecked(requests, judge)), context)
+            change = await judge()
+            return await inner((request async for request, _ in _rechecked(requests, judge, change)), context)
 
         return call
 
     def _both(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> AsyncIterator[Any]:
             judge = partial(self._judge, name, None, context)
-            async for answer, _ in _rechecked(answers_of(inner(requests, context)), judge):
+            change = await judge()
+            async for answer, _ in _rechecked(answers_of(inner(requests, context)), judge, change):
                 yield answer
 
         return call
@@ -161,50 +160,37 @@ def _refusing(error: KeelmanError) -> Any:
 
 
 async def _rechecked(
-    messages: AsyncIterator[Any], judge: Callable[[], Awaitable[Change | None]]
+    messages: AsyncIterator[Any], judge: Judge, change: Change | None
 ) -> AsyncIterator[tuple[Any, Change | None]]:
-    """Yields the messages of a stream, each with the change to make to it. Judges the caller before the first one, and
-    again every RECHECK_SECONDS, also while no message comes. Raises what the judgement raises."""
+    """Yields the messages of a stream, each with the change to make to it: at first `change`, of the judgement before
+    the stream. Judges the caller again every RECHECK_SECONDS, also while no message comes; raises the error of that
+    judgement. A stream whose source is cancelled ends as cancelled."""
     clock = asyncio.get_running_loop().time
-    change, judged_at = await judge(), clock()
-    queue: asyncio.Queue[tuple[Any, ...] | Exception | None] = asyncio.Queue(1)
+    judged_at = clock()
+    queue: asyncio.Queue[Any] = asyncio.Queue(1)
 
     async def pass_on() -> None:  # one task has the whole stream: it may hold time limits and tasks of its own
-        try:
-            async for message in messages:
-                await queue.put((message,))
-        except Exception as error:
-            await queue.put(error)
-        else:
-            await queue.put(None)
+        async for message in messages:
+            await queue.put(message)
 
     passing = asyncio.create_task(pass_on())
+    getting = asyncio.create_task(queue.get())
     try:
         while True:
-            found: tuple[Any, ...] | Exception | None = ()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.0, judged_at + RECHECK_SECONDS - clock())):
-                    found = await queue.get()
+            left = max(0.0, judged_at + RECHECK_SECONDS - clock())
+            await asyncio.wait((passing, getting), timeout=left, return_when=asyncio.FIRST_COMPLETED)
             if clock() >= judged_at + RECHECK_SECONDS:
                 change, judged_at = await judge(), clock()
-            if found is None:
+            if getting.done():
+                yield getting.result(), change
+                getting = asyncio.create_task(queue.get())
+            elif passing.done() and queue.empty():
+                passing.result()
                 return
-            if isinstance(found, Exception):
-                raise found
-            for message in found:
-                yield message, change
     finally:
         passing.cancel()
-        await asyncio.wait((passing,))
-
-
-async def answers_of(answers: Any) -> AsyncIterator[Any]:
-    """Yields the answers of a handler that yields them; only awaits a handler that writes them itself."""
-    if hasattr(answers, "__aiter__"):
-        async for answer in answers:
-            yield answer
-    else:
-        await answers
+        getting.cancel()
+        await asyncio.wait((passing, getting))
 
 
 def _changed(name: str, answer: Any, change: Change | None) -> Any:

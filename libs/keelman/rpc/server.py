@@ -8,6 +8,7 @@ import ipaddress
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -22,6 +23,7 @@ from keelman.model.workload import joined_address
 from keelman.rpc.credentials import Newest, Pems, Tls
 from keelman.rpc.enums import check_enums
 from keelman.rpc.errors import to_status
+from keelman.rpc.handlers import Interceptor, Wraps, answers_of, wrapped
 from keelman.runtime.home import leave_sockets
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import check_port, port_taken
@@ -162,7 +164,7 @@ async def serve(
     label: str = "grpc",
     grace_seconds: float = 2.0,
     authorize: Authorize | None = None,
-    interceptors: Sequence[grpc.aio.ServerInterceptor] = (),
+    interceptors: Sequence[Interceptor] = (),
 ) -> AsyncIterator[Health]:
     """Serves on host:port, on a Unix socket, or on both, until the block is left; then running calls get the grace to
     end.
@@ -231,7 +233,7 @@ def _credentials(newest: Newest) -> grpc.ServerCredentials:
     return grpc.dynamic_ssl_server_credentials(configuration(current), changed, bool(current.roots))
 
 
-class _Errors(grpc.aio.ServerInterceptor):
+class _Errors(Interceptor):
     """Authorizes calls, and turns raised errors into statuses: the only place on the server side that does so."""
 
     def __init__(self, authorize: Authorize | None) -> None:
@@ -242,15 +244,8 @@ class _Errors(grpc.aio.ServerInterceptor):
         if handler is None:
             return None
         call = _Call(details.method, None if details.method.startswith(HEALTH) else self._authorize)
-        if handler.unary_unary:
-            return handler._replace(unary_unary=_unary(handler.unary_unary, call))
-        if handler.unary_stream:
-            return handler._replace(unary_stream=_stream(handler.unary_stream, call))
-        if handler.stream_unary:
-            return handler._replace(stream_unary=_upload(handler.stream_unary, call))
-        if handler.stream_stream:
-            return handler._replace(stream_stream=_stream(handler.stream_stream, call))
-        return handler
+        unary, stream, upload = (partial(wrap, call) for wrap in (_unary, _stream, _upload))
+        return wrapped(handler, Wraps(unary, stream, upload, both=stream))
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +276,7 @@ async def _errors_as_status(request: Any, context: Any, call: _Call) -> AsyncIte
         await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
 
 
-def _unary(inner: Any, about: _Call) -> Any:
+def _unary(about: _Call, inner: Any) -> Any:
     async def call(request: Any, context: Any) -> Any:
         async with _errors_as_status(request, context, about):
             return await inner(request, context)
@@ -289,7 +284,7 @@ def _unary(inner: Any, about: _Call) -> Any:
     return call
 
 
-def _upload(inner: Any, about: _Call) -> Any:
+def _upload(about: _Call, inner: Any) -> Any:
     async def call(requests: Any, context: Any) -> Any:
         async with _errors_as_status(requests, context, about):
             try:
@@ -313,14 +308,10 @@ async def _read_to_end(requests: Any) -> None:
                     return
 
 
-def _stream(inner: Any, about: _Call) -> Any:
+def _stream(about: _Call, inner: Any) -> Any:
     async def call(request: Any, context: Any) -> Any:
         async with _errors_as_status(request, context, about):
-            result = inner(request, context)
-            if hasattr(result, "__aiter__"):
-                async for message in result:
-                    yield message
-            else:
-                await result
+            async for answer in answers_of(inner(request, context)):
+                yield answer
 
     return call

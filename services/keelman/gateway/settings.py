@@ -110,10 +110,10 @@ class Settings(WorkerAccessSettings):
     managed_connect_region: str = setting(
         "us-east-1", "Region of callers that name none, where managed_connect_unsigned is set."
     )
-    managed_connect_hosts: str = setting(
-        "",
-        "Host names at which clients reach the managed Connect API, with commas between: a request that was signed for "
-        "another host is refused. Empty: any.",
+    managed_connect_hosts: tuple[str, ...] = setting(
+        (),
+        "Host names at which clients reach the managed Connect API: a request that was signed for another host is "
+        "refused. Empty: any.",
     )
     managed_connect_max_workers: int = setting(
         0, "So many workers may the connectors of one account have, autoscaled ones at their most; 0: any number.",
@@ -138,11 +138,6 @@ class Settings(WorkerAccessSettings):
     def folder(self) -> Home:
         """The gateway's files."""
         return Home.of(self.home)
-
-    @property
-    def managed_connect_host_names(self) -> tuple[str, ...]:
-        """The host names that requests of the managed Connect API may be signed for; any, if there are none."""
-        return tuple(filter(None, (name.strip() for name in self.managed_connect_hosts.split(","))))
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -8,13 +8,14 @@ import re
 import time
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
+from functools import partial
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-import grpc
 import orjson
 from google.protobuf.message import Message
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
 
@@ -25,8 +26,9 @@ from keelman.gateway.access.scopes import EACH
 from keelman.model.access.roles import Right
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.rpc.batches import methods_in
-from keelman.rpc.errors import code_name
-from keelman.rpc.guarded import answers_of, request_of
+from keelman.rpc.errors import code_name, status_name
+from keelman.rpc.guarded import request_of
+from keelman.rpc.handlers import Interceptor, Wraps, answers_of, wrapped
 from keelman.rpc.identity import Identity, peer_identity
 from keelman.rpc.server import peer_host
 from keelman.workers.rest.client import SAFE
@@ -37,7 +39,7 @@ REFUSED_A_SECOND = 20
 """The most refused calls that are recorded in one second; of more only the number is."""
 UNKNOWN = "unknown"
 REFUSED = frozenset((401, 403))
-_KEY = re.compile(rb"Credential=([^/,\s]{1,128})/")
+_KEY = re.compile(r"Credential=([^/,\s]{1,128})/")
 
 
 class Audit:
@@ -80,7 +82,7 @@ class Audit:
         return self._refused > REFUSED_A_SECOND
 
 
-class AuditedRpcs(grpc.aio.ServerInterceptor):
+class AuditedRpcs(Interceptor):
     """Records calls of gRPC; it stands before the guard."""
 
     def __init__(self, audit: Audit, callers: Callers, admission: Admission) -> None:
@@ -93,12 +95,8 @@ class AuditedRpcs(grpc.aio.ServerInterceptor):
         handler = await continuation(details)
         if handler is None:
             return None
-        name: str = details.method
-        if handler.response_streaming:
-            kind = "stream_stream" if handler.request_streaming else "unary_stream"
-            return handler._replace(**{kind: self._streaming(name, getattr(handler, kind))})
-        kind = "stream_unary" if handler.request_streaming else "unary_unary"
-        return handler._replace(**{kind: self._unary(name, getattr(handler, kind))})
+        unary, stream = (partial(wrap, details.method) for wrap in (self._unary, self._stream))
+        return wrapped(handler, Wraps(unary, stream, upload=unary, both=stream))
 
     def _unary(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> Any:
@@ -112,7 +110,7 @@ class AuditedRpcs(grpc.aio.ServerInterceptor):
 
         return call
 
-    def _streaming(self, name: str, inner: Any) -> Any:
+    def _stream(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
             try:
                 async for answer in answers_of(inner(request, context)):
@@ -132,7 +130,7 @@ class AuditedRpcs(grpc.aio.ServerInterceptor):
             return
         metadata = dict(context.invocation_metadata() or ())
         authorization = str(metadata.get("authorization", ""))
-        caller, role = self._caller(authorization, peer_identity(context))
+        caller, role = _caller(self._callers, self._admission, authorization, peer_identity(context))
         about = {} if is_refused and caller == UNKNOWN else _about(name, request)
         self._audit.write(
             is_refused=is_refused,
@@ -144,13 +142,6 @@ class AuditedRpcs(grpc.aio.ServerInterceptor):
             outcome=outcome,
         )
 
-    def _caller(self, authorization: str, identity: Identity | None) -> tuple[str, str]:
-        try:
-            caller = self._callers.caller(self._admission, authorization, identity)
-        except KeelmanError:
-            return UNKNOWN, ""
-        return caller.name, str(caller.role)
-
 
 def outcome_of(error: BaseException | None, context: Any) -> str:
     """Returns the status of a call as a word: OK, or the name of a gRPC status."""
@@ -158,23 +149,24 @@ def outcome_of(error: BaseException | None, context: Any) -> str:
         return "OK"
     if isinstance(error, KeelmanError):
         return code_name(error)
-    code = context.code()
-    return str(code.name) if isinstance(code, grpc.StatusCode) else "CANCELLED"
+    return status_name(context)
 
 
 def _about(name: str, request: Any) -> dict[str, str]:
     """Returns the resource that a request names, and its id."""
     try:
         message = request_of(name, request)
+        if not isinstance(message, Message):
+            return {}
+        resource = _writes(message) if isinstance(message, WriteBatchRequest) else _resource(message)
     except InvalidArgument:
         return {}
-    if not isinstance(message, Message):
-        return {}
-    about = {"resource": _resource(message), "request_id": _text(message, "request_id")}
-    if isinstance(message, WriteBatchRequest):
-        writes = [f"{write.method} {_resource(write.request)}".rstrip() for write in methods_in(message)]
-        about["resource"] = ", ".join(writes)[:4096]
+    about = {"resource": resource, "request_id": _text(message, "request_id")}
     return {field: text for field, text in about.items() if text}
+
+
+def _writes(batch: WriteBatchRequest) -> str:
+    return ", ".join(f"{write.method} {_resource(write.request)}".rstrip() for write in methods_in(batch))[:4096]
 
 
 def _resource(message: Message) -> str:
@@ -215,9 +207,8 @@ class AuditedHttp:
                 self._note(scope, status)
 
     def _note(self, scope: Scope, status: int) -> None:
-        header = next((value for key, value in scope["headers"] if key == b"authorization"), b"")
-        request_id = next((value for key, value in scope["headers"] if key == b"keelman-request-id"), b"")
-        caller, role = self._caller(header, is_refused=status in REFUSED)
+        request_id = Headers(scope=scope).get("keelman-request-id", "")[:256]
+        caller, role = self._caller(Headers(scope=scope).get("authorization", ""), is_refused=status in REFUSED)
         client = scope.get("client")
         self._audit.write(
             is_refused=status in REFUSED,
@@ -225,17 +216,24 @@ class AuditedHttp:
             role=role,
             address=client[0] if client else "",
             call=f"{scope['method']} {scope['path'][:1024]}",
-            **({"request_id": request_id.decode("latin-1")[:256]} if request_id else {}),
+            **({"request_id": request_id} if request_id else {}),
             outcome=str(status or "no answer"),
         )
 
-    def _caller(self, header: bytes, *, is_refused: bool) -> tuple[str, str]:
-        if key := _KEY.search(header):
-            name = key[1].decode("latin-1")
-            known = None if is_refused else self._callers.keys.get(name)
-            return (f"key {name}", str(known.role)) if known is not None else (UNKNOWN, "")
-        try:
-            caller = self._callers.caller(self._admission, header.decode("latin-1"))
-        except KeelmanError:
-            return UNKNOWN, ""
-        return caller.name, str(caller.role)
+    def _caller(self, authorization: str, *, is_refused: bool) -> tuple[str, str]:
+        key = _KEY.search(authorization)
+        if key is None:
+            return _caller(self._callers, self._admission, authorization)
+        known = None if is_refused else self._callers.keys.get(key[1])
+        return (f"key {key[1]}", str(known.role)) if known is not None else (UNKNOWN, "")
+
+
+def _caller(
+    callers: Callers, admission: Admission, authorization: str, identity: Identity | None = None
+) -> tuple[str, str]:
+    """Returns the name and the role of a call's caller, `unknown` and none for one whose credentials are not good."""
+    try:
+        caller = callers.caller(admission, authorization, identity)
+    except KeelmanError:
+        return UNKNOWN, ""
+    return caller.name, str(caller.role)

@@ -8,6 +8,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from google.protobuf.message import Message
+from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -28,8 +29,6 @@ from keelman.workers.rest.client import SAFE, status_of
 
 log = get_logger()
 HEALTH = (["healthz"], ["readyz"])
-GET_CONNECTOR = "/keelman.api.connect.v1.ConnectorService/GetConnector"
-"""The one RPC whose answer has a configuration as it is stored."""
 CHALLENGES = ('Bearer realm="keelman"', 'Basic realm="keelman"')
 
 
@@ -76,7 +75,7 @@ class RpcGuard:
     async def _judge(self, caller: GatewayCaller, method: str, needs: Needs, request: Any) -> Change | None:
         check_right(caller, needs, method)
         cut = await self._scope_cut(caller, needs.scope, request) if caller.is_limited else None
-        hide = hide_secrets if method == GET_CONNECTOR and not sees_secrets(caller) else None
+        hide = hide_secrets if needs.shows_secrets and not sees_secrets(caller) else None
         changes = [change for change in (cut, hide) if change is not None]
         return changes[0] if len(changes) == 1 else _both(*changes) if changes else None
 
@@ -145,8 +144,7 @@ class HttpGuard:
             if self._admission is Admission.CLOSED and segments not in HEALTH:
                 self._callers.caller(self._admission, "")
             return EVERYBODY, False
-        header = next((value.decode("latin-1") for key, value in scope["headers"] if key == b"authorization"), "")
-        caller = self._callers.caller(self._admission, header)
+        caller = self._callers.caller(self._admission, Headers(scope=scope).get("authorization", ""))
         check_right(caller, needs, f"{scope['method']} {scope['path']}")
         about = segments[1] if segments[0:1] == ["clusters"] and len(segments) > 1 else ""
         if not needs.scope.is_any and not caller.sees(about):

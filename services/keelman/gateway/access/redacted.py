@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from collections.abc import Mapping
-from typing import Any
 
 import orjson
 from google.protobuf.message import Message
 from starlette.types import Message as AsgiMessage
 from starlette.types import Send
 
+from keelman.api.connect.v1.connector_service_pb2 import GetConnectorResponse
 from keelman.connect.config.secret_keys import shown, shown_json
 from keelman.gateway.caller import GatewayCaller
 from keelman.model.access.roles import Right
@@ -74,22 +73,7 @@ def _hidden(body: bytes) -> bytes:
 
 
 def hide_secrets(answer: Message) -> None:
-    """Hides the secrets of all configurations in an answer of gRPC, in place: of each map from texts to texts."""
-    for field, value in answer.ListFields():
-        if field.message_type is None:
-            continue
-        if field.message_type.GetOptions().map_entry:
-            if field.message_type.fields_by_name["value"].type == field.TYPE_STRING:
-                _replace(value)
-        elif field.is_repeated:
-            for part in value:
-                hide_secrets(part)
-        else:
-            hide_secrets(value)
-
-
-def _replace(config: Any) -> None:
-    hidden: Mapping[str, str] = shown(config)
-    for key, text in hidden.items():
-        if config[key] != text:
-            config[key] = text
+    """Hides the secrets of a connector's configuration in an answer of gRPC, in place."""
+    assert isinstance(answer, GetConnectorResponse)
+    config = answer.connector.config
+    config.update(shown(config))

@@ -12,10 +12,12 @@ from keelman.model.access.roles import Right
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """The right that a call needs, and its scope. `right` None: every caller is admitted, known or not."""
+    """The right that a call needs, and its scope. `right` None: every caller is admitted, known or not.
+    `shows_secrets`: its answer has a connector's configuration as it is stored."""
 
     right: Right | None
     scope: CallScope = INSTALLATION
+    shows_secrets: bool = False
 
 
 def _view(scope: CallScope = INSTALLATION) -> Needs:
@@ -60,7 +62,7 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
         "DeleteConnectorDefinition": _operate(DEFINITION),
     },
     "keelman.api.connect.v1.ConnectorService": {
-        "GetConnector": _view(CLUSTER),
+        "GetConnector": Needs(Right.VIEW, CLUSTER, shows_secrets=True),
         "ListConnectors": _view(scopes.CONNECTORS),
         "WatchConnectors": _view(scopes.CONNECTOR_CHANGES),
         "CreateConnector": _operate(CLUSTER),

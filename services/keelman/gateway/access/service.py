@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
-import grpc
 from starlette.types import ASGIApp
 
 from keelman.gateway.access.audit import Audit, AuditedHttp, AuditedRpcs
@@ -20,6 +19,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import Channel
 from keelman.rpc.credentials import Newest, RootsFile, Tls
 from keelman.rpc.guarded import Guarded
+from keelman.rpc.handlers import Interceptor
 from keelman.rpc.server import Health, RpcService, serve
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.tls.server_contexts import renewed_context
@@ -44,7 +44,7 @@ class Access:
             missing = "client_ca" if settings.client_ca is None else "client_port"
             raise InvalidArgument.of(f"gateway.{missing}", "", "set: client_port and client_ca go together")
 
-    def interceptors(self, state: Channel, *, certified: bool = False) -> Sequence[grpc.aio.ServerInterceptor]:
+    def interceptors(self, state: Channel, *, certified: bool = False) -> Sequence[Interceptor]:
         """Returns the interceptors that record and judge RPCs; none judges for open access. `state`: a channel to the
         state service. `certified`: each caller has shown a certificate of client_ca, so that none is a stranger."""
         recorded = [] if self._audit is None else [AuditedRpcs(self._audit, self.callers, self._admission)]

@@ -70,7 +70,7 @@ def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) 
     if unsigned:
         api = ManagedConnectApi(routes, CONFLICTS, _unsigned(settings), check_head=lambda _: None, replays=None)
     else:
-        signatures = Signatures(callers.keys, SERVICE, hosts=settings.managed_connect_host_names)
+        signatures = Signatures(callers.keys, SERVICE, hosts=settings.managed_connect_hosts)
         api = ManagedConnectApi(
             routes, CONFLICTS, signatures.caller, check_head=signatures.check_head, replays=ReplayGuard(control)
         )
