@@ -150,15 +150,23 @@ Worker = Annotated[
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not prompt for confirmation.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, until the state is reached.")]
-_UNITS = {"": 1.0, "s": 1.0, "ms": 0.001, "m": 60.0, "h": 3600.0}
+_UNIT_SECONDS = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_WAIT = re.compile(r"(\d+(?:\.\d+)?) ?(ms|s|m|h|)")
+
+
+def duration_of(text: str, legal: re.Pattern[str]) -> float | None:
+    """Returns the seconds of a duration such as 7d or 1.5m; None for a text that the pattern does not match. The groups
+    of the pattern are a number and a unit."""
+    match = legal.fullmatch(text)
+    return None if match is None else float(match[1]) * _UNIT_SECONDS[match[2]]
 
 
 def seconds_of(text: str) -> float:
-    """Parses a time as people write it, and returns it in seconds. Raises typer.BadParameter."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?) ?(ms|s|m|h|)", text.strip())
-    if match is None:
+    """Parses the time of --timeout or --ttl, and returns it in seconds. Raises typer.BadParameter."""
+    seconds = duration_of(text.strip(), _WAIT)
+    if seconds is None:
         raise typer.BadParameter(f"{text!r} is not legal: seconds, as 90, 90s, 1.5m or 1h")
-    return float(match[1]) * _UNITS[match[2]]
+    return seconds
 
 
 WaitSeconds = Annotated[

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from keelman.cli.options import command_group
+from keelman.cli.options import command_group, duration_of
 from keelman.cli.output.widths import aligned
 from keelman.model.access.roles import TOKEN_BEGINS, TOKEN_BYTES, Role, token_digest
 from keelman.model.errors import InvalidArgument
@@ -20,7 +20,7 @@ from keelman.model.rules.names import checked_name
 from keelman.runtime.home import rewrite_file
 from keelman.runtime.tls.certificates import shown_time
 
-UNITS = {"d": "days", "h": "hours", "m": "minutes"}
+_FROM_NOW = re.compile(r"([0-9]{1,6})([dhm])")
 app, token = command_group(), command_group()
 app.add_typer(token, name="token", help="Make tokens for callers of the gateway.")
 
@@ -75,8 +75,8 @@ def checked_end(text: str, now: datetime) -> datetime:
     """Returns the end that an option gives. Raises InvalidArgument, also for an end in the past."""
     legal = "a time from now such as 90d, 12h or 30m, or a date such as 2027-01-31, in the future"
     try:
-        span = re.fullmatch(r"([0-9]{1,6})([dhm])", text)
-        end = now + timedelta(**{UNITS[span[2]]: int(span[1])}) if span else datetime.fromisoformat(text)
+        seconds = duration_of(text, _FROM_NOW)
+        end = datetime.fromisoformat(text) if seconds is None else now + timedelta(seconds=seconds)
         end = end if end.tzinfo else end.replace(tzinfo=UTC)
     except (ValueError, OverflowError):
         raise InvalidArgument.of("--expires", text, legal) from None

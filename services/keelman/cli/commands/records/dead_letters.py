@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from keelman.cli.client.rest import ConnectorRest, Where
-from keelman.cli.options import Name, TextForm, command_group
+from keelman.cli.options import Name, TextForm, command_group, duration_of
 from keelman.cli.output.printing import TEXT_FORMATS, checked_format, print_document, value_text
 from keelman.cli.waiting import progress_line
 from keelman.connect.bad_records.replayed import COUNTS, MAX_EXAMPLES
@@ -26,7 +26,6 @@ MEANINGS = {
     "filtered": "not selected, stay dead letters",
 }
 _AGO = re.compile(r"(\d+)([smhd])")
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
 @app.command("dead-letters")
@@ -122,12 +121,12 @@ async def _replay_all(rest: ConnectorRest, options: Mapping[str, Any]) -> tuple[
 
 def since(text: str) -> str:
     """A time for the wire: as given, or of `90m`, `12h`, `7d` ago. Raises InvalidArgument."""
-    ago = _AGO.fullmatch(text.strip())
-    if ago is not None:
-        return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).isoformat()
     try:
+        seconds = duration_of(text.strip(), _AGO)
+        if seconds is not None:
+            return (datetime.now(UTC) - timedelta(seconds=seconds)).isoformat()
         datetime.fromisoformat(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         raise InvalidArgument.of("--since", text, "a time such as 2026-05-01T12:00:00Z, or 90m, 12h, 7d ago") from None
     return text
 

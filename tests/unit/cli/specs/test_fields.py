@@ -13,32 +13,9 @@ from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNEC
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
 from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, WORKER_CLUSTERS, Kind
-from keelman.cli.sizes import size_of
 from keelman.cli.specs.fields import apply, check_given
 from keelman.cli.specs.options import Given, GivenChange
 from keelman.model.errors import InvalidArgument
-
-
-@pytest.mark.parametrize(
-    ("text", "size"),
-    [
-        ("0", 0),
-        ("1000", 1000),
-        ("512MiB", 512 << 20),
-        ("512Mi", 512 << 20),
-        ("1.5 GiB", 3 << 29),
-        ("2gb", 2_000_000_000),
-        ("7B", 7),
-    ],
-)
-def test_sizes_are_typed_as_people_do(text: str, size: int) -> None:
-    assert size_of("--memory", text) == size
-
-
-@pytest.mark.parametrize("text", ["", "MiB", "-1", "1e9", "5 parsecs", "1M2"])
-def test_other_sizes_are_refused_with_what_is_legal(text: str) -> None:
-    with pytest.raises(InvalidArgument, match=r"--memory: .* e\.g\. 512MiB"):
-        size_of("--memory", text)
 
 
 def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
