@@ -15,6 +15,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect import contract
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
+from keelman.connect.policy.topics import InternalTopics
 from keelman.connect.records import SourceBatch
 from keelman.connect.tasks.source_task import SourceTask
 from keelman.engine.clients import with_token
@@ -103,7 +104,7 @@ def sink_records(
 ) -> list[Message]:
     """The first or the last records of a sink's topics, about as many of each partition, in their order. Raises
     KafkaException, ConfigValueError."""
-    subscription = Subscription(config)
+    subscription = Subscription(config, is_internal=InternalTopics(worker).has)
     properties = sink_consumer_properties(worker, config, name, 0, read_committed=True, zombie_seconds=0)
     del properties["group.instance.id"]
     consumer = Consumer({**with_token(properties), "client.id": f"connector-preview-{name}"})

@@ -21,6 +21,7 @@ from keelman.connect.config.copying_keys import CONNECTOR_HEAP, CONNECTOR_OPTION
 from keelman.connect.contract import DATA_SINK, standing_of
 from keelman.connect.expected import WrongAnswer
 from keelman.connect.plugin import Connector, Direction
+from keelman.connect.policy.folders import hold_files
 from keelman.engine.control import Control, CutShort
 from keelman.engine.failure import judge, raised, release
 from keelman.engine.reporter import RunReporter
@@ -109,6 +110,7 @@ class CopyRunLoop:
         try:
             reporter.report(COPY_RUN_STATE_STARTING)
             allow_urls(self._ticket.worker_config.get(ALLOWED_KEY, ""))
+            hold_files(self._ticket.worker_config)
             self._copy()
         except CutShort as cut:
             reporter.report(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=reporter.final_progress)

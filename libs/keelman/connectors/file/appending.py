@@ -13,6 +13,7 @@ from pathlib import Path
 
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.java.text import java_text, valid_utf8
+from keelman.connect.policy.folders import open_file
 from keelman.connect.records import Column
 
 LOOK_SECONDS = 0.5
@@ -105,9 +106,9 @@ def open_append(path: Path) -> int:
     flags = os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK
     with suppress(OSError):
         if not path.exists() or path.is_file():
-            return os.open(path, flags | os.O_RDWR, 0o666)
+            return open_file(path, flags | os.O_RDWR, 0o666)
     try:
-        return os.open(path, flags | os.O_WRONLY, 0o666)
+        return open_file(path, flags | os.O_WRONLY, 0o666)
     except OSError as error:
         if error.errno == errno.ENXIO:
             raise RetriableConnectError(f"{path}: no process has the pipe open for reading") from error

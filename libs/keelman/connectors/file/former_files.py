@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keelman.connect.errors import ConnectError, RetriableConnectError
+from keelman.connect.policy.folders import open_file
 from keelman.connectors.file.fingerprint import MARK_BYTES
 
 
@@ -58,7 +59,7 @@ def open_regular(path: str) -> int | None:
     Raises ConnectError for what is not a regular file, RetriableConnectError when it may be readable later.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_file(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return None
     except OSError as error:

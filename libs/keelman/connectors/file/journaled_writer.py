@@ -18,6 +18,7 @@ from pathlib import Path
 
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.plugin import Assignment, KeptOffset, Writer
+from keelman.connect.policy.folders import open_file
 from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.connectors.file import former_files, torn_tail
 from keelman.connectors.file.appending import AppendedFile, lines
@@ -269,7 +270,7 @@ class JournaledWriter(Writer):
         if not entry.announced:
             return 0
         try:
-            descriptor = os.open(former.path, os.O_RDWR | os.O_CLOEXEC)
+            descriptor = open_file(former.path, os.O_RDWR | os.O_CLOEXEC)
         except OSError as error:
             raise RetriableConnectError(f"{former.path}: its torn tail cannot be cut: {error.strerror}") from error
         try:

@@ -14,13 +14,14 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
+from keelman.connect.policy.folders import PathOutside, open_file, opener
 from keelman.connectors.file.fingerprint import MARK_BYTES, head_of
 from keelman.connectors.file.former_files import files_beside
 
 OPENERS: dict[str, Callable[[str], object]] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open, ".lzma": lzma.open}
 OTHERS = (".zst", ".lz4", ".lzo", ".zip", ".7z", ".Z", ".br", ".sz")
 PIECE_BYTES, PIECE_SECONDS = 1 << 20, 0.3
-BROKEN = (OSError, EOFError, lzma.LZMAError, zlib.error)
+BROKEN = (OSError, PathOutside, EOFError, lzma.LZMAError, zlib.error)
 
 
 class Unpacked(NamedTuple):
@@ -125,5 +126,11 @@ def first_bytes(path: str, count: int) -> bytes | None:
 
 
 def _open(path: str) -> BinaryIO:
-    opener = OPENERS.get(Path(path).suffix)
-    return cast("BinaryIO", open(path, "rb") if opener is None else opener(path))
+    unpacker = OPENERS.get(Path(path).suffix)
+    if unpacker is None:
+        return open(path, "rb", opener=opener)
+    descriptor = open_file(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return cast("BinaryIO", unpacker(f"/dev/fd/{descriptor}"))  # the same file, opened once more
+    finally:
+        os.close(descriptor)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from keelman.connect.errors import RetriableConnectError
+from keelman.connect.policy.folders import opener
 from keelman.engine.sink.exactly_once.announcements import Announcement
 from keelman.runtime.home import sync_folder
 from keelman.runtime.logs.logging import get_logger
@@ -78,7 +79,7 @@ def _keep(path: Path, descriptor: int, own: Sequence[ByteRange]) -> Path:
     for old in kept_copies(path)[: 1 - MOST_KEPT]:
         old.unlink(missing_ok=True)
     copy_path = path.with_name(f".{path.name}.keelman-cut-{time.time_ns():020d}")
-    with copy_path.open("xb") as copy:
+    with open(copy_path, "xb", opener=opener) as copy:
         for stretch in own:
             at = stretch.begin
             while at < stretch.end:

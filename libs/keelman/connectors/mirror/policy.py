@@ -7,6 +7,7 @@ from typing import Any
 
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java.regex import JavaPattern
+from keelman.connect.policy.topics import InternalTopics
 
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -15,6 +16,7 @@ CHOOSING = (
     *("replication.policy.class", "replication.policy.separator"),
     "replication.policy.internal.topic.separator.enabled",
 )
+_INTERNAL = InternalTopics({})
 
 
 class ReplicationPolicy:
@@ -126,6 +128,8 @@ class TopicChoice:
 
     def wanted(self, topic: str) -> bool:
         """Returns whether to mirror a topic of the source cluster."""
+        if _INTERNAL.has(topic):
+            return False
         chosen = self._included(topic) and not self._excluded(topic)
         chosen = chosen or (self._heartbeats and self.policy.is_heartbeats(topic))
         return chosen and not self.policy.is_internal(topic) and not self._from_target(topic)

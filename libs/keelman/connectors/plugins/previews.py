@@ -9,6 +9,7 @@ from typing import Any
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector, Direction
+from keelman.connect.policy.folders import hold_files
 from keelman.connect.previews.begin import BEGINNING
 from keelman.connect.previews.preview import Preview, View
 from keelman.connect.record import Record
@@ -23,6 +24,7 @@ def preview(kind: type[Connector], request: Mapping[str, Any]) -> View:
     (rows of the offset topic, base64), `from`, `records` and `seconds`. Raises ConnectError, KafkaException."""
     config, worker, most = request["config"], request["worker_config"], request["records"]
     allow_urls(worker.get(ALLOWED_KEY, ""))
+    hold_files(worker)
     steps = Preview(config, worker, open_registry, kind.open_steps)
     sink = kind.direction is Direction.SINK
     records = _sink(steps, request, most) if sink else _source(kind, steps, request, most)

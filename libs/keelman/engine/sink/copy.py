@@ -17,6 +17,7 @@ from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, Star
 from keelman.connect import contract
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Writer
+from keelman.connect.policy.topics import InternalTopics
 from keelman.connect.watches import TopicWatch
 from keelman.engine.commit_interval import commit_interval_seconds, flush_seconds
 from keelman.engine.control import Control
@@ -87,7 +88,8 @@ class SinkCopy:
             on_wait=self._attend_in_batch,
         )
         self._steering = Steering(control, self._pipeline, lambda: self._polling, lambda: self._commits)
-        self._subscription = Subscription(self._config, metadata_age_seconds(self._worker, self._config))
+        refresh_seconds = metadata_age_seconds(self._worker, self._config)
+        self._subscription = Subscription(self._config, refresh_seconds, InternalTopics(self._worker).has)
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._stores = self._stores_changed()
         self._positions = Positions()

@@ -20,6 +20,7 @@ from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteJob, WriteRange
 from keelman.connect.java.text import json_text
 from keelman.connect.plugin import Connector
+from keelman.connect.policy.topics import InternalTopics
 from keelman.connect.records import TopicPartition
 from keelman.engine.clients import admin_properties, partition_of, portable, with_token
 from keelman.engine.control import Control
@@ -56,7 +57,7 @@ class DataSinkCopy:
         self._config = {**ticket.connector_config, **ticket.task_config}
         parsed = connector.config_def().parse(self._config)
         self._every, self._most = parsed[EVERY_KEY] / 1000, parsed[MAX_KEY]
-        self._subscription = Subscription(self._config)
+        self._subscription = Subscription(self._config, is_internal=InternalTopics(self._worker).has)
         self._properties = sink_consumer_properties(
             self._worker, self._config, ticket.connector, ticket.task, read_committed=True, zombie_seconds=0.0
         )

@@ -10,8 +10,9 @@ from confluent_kafka import Consumer
 from keelman.connect.errors import ConnectError
 from keelman.connect.java.regex import JavaPattern
 from keelman.connect.plugin import SinkTask
+from keelman.connect.policy.topics import InternalTopics
 from keelman.engine.clients import admin_properties, consumer_properties, with_token
-from keelman.engine.failure import RunFailure, TopicRefused
+from keelman.engine.failure import CONFIG_INVALID, RunFailure, TopicRefused
 from keelman.engine.producing.producer import RunProducer
 from keelman.engine.topics import ensure_topic, grow_topic
 from keelman.kafka.clients import ClientError, admin_client
@@ -59,6 +60,7 @@ class TargetTopics:
         self._target = target
         self._pattern = JavaPattern(config.get("topics.regex", "").strip() or "(?!)")
         self._same = config["partitions"] == "same"
+        self._internal = InternalTopics(task.worker)
         self._names: dict[str, str] = {}
         self._counts: dict[str, int] = {}
 
@@ -76,6 +78,8 @@ class TargetTopics:
 
     def _meet(self, topic: str, producer: RunProducer) -> str:
         name = target_name(self._config["topic"], topic)
+        if self._internal.has(name):
+            raise RunFailure(CONFIG_INVALID, InternalTopics.why(name), retriable=False)
         cluster, partitions = self._source(topic)
         if cluster == producer.cluster_id():
             if name == topic:

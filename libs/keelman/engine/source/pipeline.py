@@ -11,10 +11,11 @@ from keelman.connect import contract
 from keelman.connect.bad_records.tolerance import Policy
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Reader
+from keelman.connect.policy.topics import InternalTopics
 from keelman.connect.records import SourceBatch
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control, GaveUp
-from keelman.engine.failure import TopicRefused
+from keelman.engine.failure import CONFIG_INVALID, RunFailure, TopicRefused
 from keelman.engine.producing.dead_letters import DeadLetterWriter
 from keelman.engine.producing.producer import RunProducer
 from keelman.engine.records.bad_records import BadRecords, Counts
@@ -53,6 +54,7 @@ class SourcePipeline:
         self._bad = BadRecords(ticket.connector, ticket.task, self._policy, control)
         steps = without_steps(config) if converted else config
         self._conversion = SourceConversion(steps, worker, self._bad, self._sizes_of)
+        self._internal = InternalTopics(worker)
         self._topics: set[str] = set()
         self._sizes: dict[str, Sizes] = {}
         self._dead: DeadLetterWriter | None = None
@@ -151,6 +153,8 @@ class SourcePipeline:
             raise ConnectError(
                 "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
             )
+        if self._internal.has(topic):
+            raise RunFailure(CONFIG_INVALID, InternalTopics.why(topic), retriable=False)
         admin = admin_properties(self._worker, self._config)
         plan = contract.TOPIC_PLAN.of(self._reader.topic_plan, topic)
         ensure_topic(topic, self._producer.partitions, admin, self._worker, self._config, plan=plan)

@@ -14,6 +14,7 @@ from keelman.connect.config.life_keys import life_keys
 from keelman.connect.config.near_keys import mistyped, similar
 from keelman.connect.config.override_policies import ALLOWED_KEY
 from keelman.connect.config.providers import SCOPE
+from keelman.connect.policy import policy
 from keelman.kafka.properties.keys import ClientKind
 from keelman.kafka.properties.settings import ignored as passed_over
 from keelman.kafka.properties.settings import ignored_by_workers
@@ -76,6 +77,7 @@ OWN = frozenset(
         "keelman.plugin.libraries",
         "keelman.plugin.slot.memory.bytes",
         "keelman.plugin.tasks.per.slot",
+        *(prefix + rule for prefix in (policy.OWN, policy.INSTALLATION) for rule in policy.RULES),
         "keelman.secrets.policy",
         SCOPE,
     }

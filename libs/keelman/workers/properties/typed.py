@@ -24,6 +24,7 @@ from keelman.connect.config.providers import LEGAL_SCOPE, SCOPE, SECRET_NAMES, s
 from keelman.connect.converters.configured import CONVERTERS, converter_for
 from keelman.connect.converters.converter import Role
 from keelman.connect.errors import ConfigValueError
+from keelman.connect.policy.policy import ConnectorPolicy, policies_of
 from keelman.kafka.properties.keys import HOST_AND_PORT, Servers
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
@@ -115,6 +116,7 @@ def read_typed(
     worker's host, and raises InvalidArgument."""
     raw = reader.raw
     reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
+    reader.take(partial(policies_of, raw), tuple[ConnectorPolicy, ...]())
     if not all(map(SECRET_NAMES.fullmatch, scope_of(raw.get(SCOPE, "")))):
         reader.refuse(SCOPE, raw[SCOPE], LEGAL_SCOPE)
     required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)

@@ -23,9 +23,15 @@ ANSWER_SECONDS = 5.0
 class Subscription:
     """Keeps a consumer subscribed. The client's own patterns are POSIX ones, so matching is done here."""
 
-    def __init__(self, config: Mapping[str, str], refresh_seconds: float | None = None) -> None:
-        """`refresh_seconds` is the configured interval of searches for a pattern's topics, None without one. Raises
-        ConfigValueError unless exactly one of `topics` and `topics.regex` is given, or for a bad pattern."""
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        refresh_seconds: float | None = None,
+        is_internal: Callable[[str], bool] = lambda topic: topic.startswith("__"),
+    ) -> None:
+        """`refresh_seconds` is the configured interval of searches for a pattern's topics, None without one.
+        `is_internal` returns whether a pattern never means a topic. Raises ConfigValueError unless exactly one of
+        `topics` and `topics.regex` is given, or for a bad pattern."""
         topics, pattern = config.get("topics", "").strip(), config.get("topics.regex", "").strip()
         if topics and pattern:
             whole = "topics and topics.regex are mutually exclusive options, but both are set."
@@ -39,6 +45,7 @@ class Subscription:
             raise ConfigValueError("topics.regex", pattern, f"Invalid regex: {error}") from None
         self._callbacks: dict[str, Callable[..., Any]] = {}
         self._refresh_seconds = refresh_seconds
+        self._is_internal = is_internal
         self.look: Callable[[], TopicNames | None] = lambda: None
         """Queries the brokers for topics once the consumer reads: its own connections are busy then with waiting
         fetches. None if no broker answers: then the consumer is queried."""
@@ -100,7 +107,7 @@ class Subscription:
         """Returns the topics to read; for a pattern those of all existing topics that match."""
         if self._pattern is None:
             return self._topics
-        return sorted(name for name in topics if self._pattern.matches(name) and not name.startswith("__"))
+        return sorted(name for name in topics if self._pattern.matches(name) and not self._is_internal(name))
 
     def complete(self, consumer: Consumer) -> bool:
         """Returns whether the subscription can gain no topic: all are named, and all exist. Queries the brokers; False

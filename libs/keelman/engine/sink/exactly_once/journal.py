@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import KeptOffset
+from keelman.connect.policy.folders import open_file, opener
 from keelman.connect.records import TopicPartition
 from keelman.connect.tasks.kept_offsets import SinkReader
 from keelman.engine.sink.exactly_once.announcements import Announcement, parse_announcements
@@ -71,7 +72,8 @@ class Journal:
     def load(self) -> Entry | None:
         """Reads the journal. Returns None without one. Raises ConnectError when it is damaged or may not be read."""
         try:
-            raw = self.path.read_bytes()
+            with open(self.path, "rb", opener=opener) as file:
+                raw = file.read()
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -87,7 +89,7 @@ class Journal:
     def save(self, entry: Entry) -> None:
         """Replaces the journal, with all announcements; durable when it returns. Raises OSError."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC
-        descriptor = os.open(self._temporary, flags, 0o666)
+        descriptor = open_file(self._temporary, flags, 0o666)
         try:
             _write_whole(descriptor, encode(entry))
             os.fsync(descriptor)
@@ -104,7 +106,7 @@ class Journal:
 
         Raises OSError."""
         if self._descriptor is None:
-            self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            self._descriptor = open_file(self.path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         _write_whole(self._descriptor, write.line())
         self._announces = True
 
