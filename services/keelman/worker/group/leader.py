@@ -233,6 +233,8 @@ class GroupLeader:
         secrets = self._store.secrets
         try:
             resolved = secrets.resolved(properties)
+            if resolved is not None:
+                self._store.judge.require(resolved)
         except ConnectError as error:
             self._query.hold(name)
             return ConnectorAnswer(None, trace_of(error))

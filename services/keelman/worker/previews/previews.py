@@ -54,7 +54,10 @@ class Previews:
             await self._where_its_files_are(name)
         async with asking():
             resolved = await self._store.secrets.read(submitted)
+            self._store.judge.require(resolved)
             tasks = await self._tasks(name, kind, submitted, resolved) if source else []
+            for task in tasks:
+                self._store.judge.require({**resolved, **task})
             rows = await self._rows(name, resolved) if source and begin == COMMITTED else []
             more = {"tasks": tasks, "offsets": rows, "records": records, "from": begin}
             return await self._side_process.ask(kind, "preview", name, resolved, seconds=READ_SECONDS, **more)

@@ -7,6 +7,7 @@ from typing import Any
 
 from keelman.connect.config.connector_keys import DEAD_LETTERS
 from keelman.connect.plugin import Direction
+from keelman.connect.policy.topics import InternalTopics
 from keelman.connectors.registry import find_connector
 from keelman.worker.errors import RestError
 from keelman.worker.previews.side_process import SideProcess, asking
@@ -53,10 +54,13 @@ class Replays:
     async def _ask(self, name: str, method: str, seconds: float, **arguments: Any) -> dict[str, Any]:
         config = self._store.config.config_of(name)
         kind = find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+        if (to := arguments.get("to")) and self._store.judge.topics.has(to):
+            raise RestError(400, f"to: {InternalTopics.why(to)}")
         if arguments.get("to") and kind.direction is Direction.SOURCE:
             raise RestError(400, "to: a source's dead letters go where its configuration leads them")
         async with asking():
             resolved = await self._store.secrets.read(config)
+            self._store.judge.require(resolved)
             if not resolved.get(DEAD_LETTERS):
                 raise RestError(400, f"connector {name} keeps no dead letters: {DEAD_LETTERS} is not set")
             sink = kind.direction is Direction.SINK

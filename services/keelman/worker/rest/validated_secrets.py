@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from keelman.connect.config.definition import Type
-from keelman.connect.config.info import ConfigError
+from keelman.connect.config.definition import ConfigValue, Type
+from keelman.connect.config.info import ConfigError, config_infos, infos
+from keelman.connect.config.plugin_keys import CLASS
 from keelman.connect.config.providers import ConfigProviderError
 from keelman.connect.config.references import references
-from keelman.connect.config.secret_keys import is_secret_key, without_users
-from keelman.connectors.registry import find_connector
+from keelman.connect.config.secret_keys import is_secret_key, shown_value, without_users
+from keelman.connect.policy.judging import PolicyJudge
+from keelman.connectors.registry import find_connector, full_name
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
 from keelman.runtime.own_thread import in_thread
 from keelman.worker.asking.third_party import problems_of
@@ -29,6 +32,8 @@ async def problems_with(
     Raises 500 with Connect's text where a value cannot be read, and a plugin's own errors.
     """
     resolved = await _resolve(secrets, config)
+    if refused := await _refusals(resolved, worker_config):  # no code of the class has run
+        return refused
     _, problems = in_thread(lambda: problems_of(resolved, worker_config) + _literals(config, worker_config))
     return [ConfigError(problem.key, None, REDACTOR.hide(problem.message)) for problem in await problems]
 
@@ -38,7 +43,10 @@ async def validate_with(
 ) -> dict[str, Any]:
     """Returns ConfigInfos of a configuration, its references resolved, without their values. Raises as
     `validate_config`."""
-    answer = await plugins.validate_config(plugin, await _resolve(secrets, config), worker_config)
+    resolved = await _resolve(secrets, config)
+    if refused := await _refusals(resolved, worker_config):
+        return _refusing(config, refused)
+    answer = await plugins.validate_config(plugin, resolved, worker_config)
     _, literals = in_thread(lambda: _literals(config, worker_config))
     return hidden_answer(answer, config, await literals)
 
@@ -49,6 +57,20 @@ async def _resolve(secrets: Secrets, config: Mapping[str, str | None]) -> Mappin
     except ConfigProviderError as error:
         raise RestError(500, str(error)) from None
     return {key: values.get(key) for key in config}
+
+
+async def _refusals(resolved: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:
+    """Returns what the worker's policies refuse, in texts without secrets. It follows links: in a thread."""
+    problems = await asyncio.to_thread(lambda: PolicyJudge(worker_config, full_name).refusals(resolved))
+    return [ConfigError(problem.key, None, REDACTOR.hide(problem.message)) for problem in problems]
+
+
+def _refusing(config: Mapping[str, str | None], refused: Sequence[ConfigError]) -> dict[str, Any]:
+    """Returns ConfigInfos of a configuration that a policy refuses: its keys as given, without definitions."""
+    values = {
+        key: ConfigValue(key, None if value is None else shown_value(key, value)) for key, value in config.items()
+    }
+    return hidden_answer(config_infos(config.get(CLASS) or "", (), infos({}, values)), config, refused)
 
 
 def _literals(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:

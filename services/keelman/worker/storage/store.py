@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from keelman.connect.policy.judging import PolicyJudge
+from keelman.connectors.registry import full_name
 from keelman.kafka.tables.following import TopicTables
 from keelman.runtime.supervise import first_of, supervise
 from keelman.worker.config.secrets import Secrets
@@ -41,6 +43,8 @@ class Store:
         self, properties: WorkerProperties, topics: Topics, *, worker_id: str, callbacks: StoreCallbacks
     ) -> None:
         self.properties = properties
+        self.judge = PolicyJudge(properties.raw, full_name)
+        """Judges what connectors may be, by the worker's policies."""
         self.secrets = Secrets(properties.raw, self._value_changed)
         self.group_offsets: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """By connector: held while offsets of a sink's group are changed from outside, or kept: one at a time does."""

@@ -80,7 +80,7 @@ class Grants:
     def ticket(self, work: Work, task_config: TaskConfig, uid: str) -> tickets.StartTicket | None:
         """Returns a start ticket; None while none may be granted.
 
-        Raises NotFound, InvalidArgument, ConfigProviderError, and the plugin's own errors.
+        Raises PolicyRefused, NotFound, InvalidArgument, ConfigProviderError, and the plugin's own errors.
         """
         if not self.holds(work, task_config):
             return None
@@ -88,6 +88,7 @@ class Grants:
         connector, task = secrets.resolved(task_config[0]), secrets.resolved(task_config[1])
         if connector is None or task is None:
             return None
+        self._store.judge.require({**connector, **task})
         try:
             return tickets.grant(
                 self._store.properties,
@@ -122,6 +123,7 @@ class Grants:
             split = plans(work.connector, rows).get(work.task or 0, 0)
             if resolved is None or not rows or split or park_after_seconds(properties.raw, config) is None:
                 return None
+            self._store.judge.require(resolved)
             return kind.resting(resolved, CommittedOffsets(work.connector, rows).offset)
         except (KeelmanError, ConnectError):
             return None
