@@ -20,7 +20,7 @@ TESTS := $(RUNS) $(CHECKS) $(VENV)/.servers $(VENV)/.java-classes
 SIDE_BY_SIDE = +@$(MAKE) --no-print-directory -j 4
 PROTOS := $(shell find protos -name '*.proto')
 
-.PHONY: docs release bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component systems alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
+.PHONY: docs audit release bench-pairs install distclean durations release-protos bench explore masters slow help setup protos fmt lint types contracts unit component systems alone test faults partitions ohara-fuzz java-proofs operations simulation check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
@@ -104,7 +104,10 @@ $(DOCS)/.packages: requirements/docs.txt $(VENV)/.uv
 docs: $(DOCS)/.packages $(PACKAGES) $(WIRE) ## the documentation as a site in build/site, with the pages that are made from the code; checks its links
 	$(BIN)/python tools/build_docs.py $(DOCS)/bin/mkdocs
 
-release: $(CHECKS) docs ## the files of a release in build/release (wheel, source distribution, container context, chart, protos, documentation), each checked
+audit: setup ## open advisories for all packages and jars; fails for one without a note: [OSV_DATABASE=folder]
+	@OSV_DATABASE='$(OSV_DATABASE)' $(BIN)/python -m tools.supply.audit
+
+release: $(CHECKS) $(RUNS) docs ## the files of a release in build/release (wheel, its lock and bill of materials, source distribution, container context, chart, protos, documentation), each checked
 	$(BIN)/python tools/build_release.py
 
 release-protos: $(CHECKS) ## keep the wire contract as it is now: later changes are checked against it
@@ -197,8 +200,9 @@ lock: $(CHECKS) ## compile the lock files again: hashes, no index
 	$(COMPILE) -o requirements/uv.txt requirements/uv.in
 	$(COMPILE) -o requirements/docs.txt requirements/docs.in
 	$(COMPILE) --unsafe-package keelman --all-extras -o requirements/run.txt pyproject.toml requirements/run.in
+	$(COMPILE) --unsafe-package keelman --all-extras -c requirements/run.txt -o requirements/wheel.txt pyproject.toml
 	$(COMPILE) --unsafe-package keelman --all-extras -c requirements/run.txt -o requirements/dev.txt pyproject.toml requirements/dev.in
-	sed -i '/^# The following packages are considered to be unsafe/d;/^keelman @/,$$d' requirements/run.txt requirements/dev.txt  # ourselves: installed from the checkout
+	sed -i '/^# The following packages are considered to be unsafe/d;/^keelman @/,$$d' requirements/run.txt requirements/wheel.txt requirements/dev.txt  # ourselves: installed from the checkout
 
 clean: ## remove what the build made; keeps the virtual environment and caches
 	rm -rf build dist libs/keelman/api .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

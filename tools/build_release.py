@@ -1,13 +1,15 @@
 """Builds the files of a release into build/release and checks each of them as a user gets it: `make release`.
 
-The wheel is installed into an empty environment with the packages of requirements/run.txt; there the command prints its
-help, every module is imported, and the source distribution is built into an equal wheel. The chart, the image of the
-protos and the container's context are read back from their files. Nothing is published.
+The wheel is installed into an empty environment with the packages of its lock; there the command prints its help, every
+module is imported, and, with what building needs, the source distribution is built into an equal wheel. The bill of
+materials is valid by the schema of CycloneDX. The chart, the image of the protos and the container's context are read
+back from their files. Nothing is published.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,9 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
+
 ROOT = Path(__file__).resolve().parent.parent
 OUT = ROOT / "build" / "release"
 BIN = Path(sys.executable).parent
@@ -25,6 +30,8 @@ CHART = ROOT / "deploy" / "helm" / "keelman"
 CONTAINERFILE = ROOT / "deploy" / "container" / "Containerfile"
 VERSION: str = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 WHEEL = OUT / f"keelman-{VERSION}-py3-none-any.whl"
+LOCK = OUT / f"keelman-{VERSION}-requirements.txt"
+BILL = OUT / f"keelman-{VERSION}.cdx.json"
 SDIST = OUT / f"keelman-{VERSION}.tar.gz"
 PACKAGED_CHART = OUT / f"keelman-{VERSION}.tgz"
 PROTOS = OUT / f"keelman-protos-{VERSION}.binpb"
@@ -66,11 +73,14 @@ def build() -> None:
     shutil.rmtree(OUT, ignore_errors=True)
     OUT.mkdir(parents=True)
     run(BIN / "python", "-m", "hatchling", "build", "-d", OUT)
+    shutil.copy(ROOT / "requirements" / "wheel.txt", LOCK)
+    run(BIN / "python", "-m", "tools.supply.sbom", BILL)
     run(BIN / "helm", "package", CHART, "--destination", OUT)
     run(BIN / "buf", "build", "-o", PROTOS)
     with tarfile.open(CONTEXT, "w:gz") as context:
         context.add(CONTAINERFILE, "Containerfile")
         context.add(WHEEL, f"dist/{WHEEL.name}")
+        context.add(LOCK, f"dist/{LOCK.name}")
     with tarfile.open(SITE, "w:gz") as site:
         site.add(ROOT / "build" / "site", f"keelman-docs-{VERSION}")
 
@@ -85,15 +95,20 @@ def check_version(_: Path) -> str:
     return VERSION
 
 
+def install(python: Path, lock: Path) -> None:
+    """Installs what a lock file has."""
+    uv = BIN / "uv"
+    if uv.exists():
+        run(uv, "pip", "install", "-q", "--python", python, "--require-hashes", "-r", lock)
+    else:
+        run(BIN / "python", "-m", "pip", "--python", python, "install", "-q", "--require-hashes", "-r", lock)
+
+
 def check_wheel(work: Path) -> str:
     """The wheel works in an empty environment."""
     run(sys.executable, "-m", "venv", "--without-pip", work / "venv")
     python = work / "venv" / "bin" / "python"
-    uv, needed = BIN / "uv", ROOT / "requirements" / "run.txt"
-    if uv.exists():
-        run(uv, "pip", "install", "-q", "--python", python, "--require-hashes", "-r", needed)
-    else:
-        run(BIN / "python", "-m", "pip", "--python", python, "install", "-q", "--require-hashes", "-r", needed)
+    install(python, LOCK)
     run(BIN / "python", "-m", "pip", "--python", python, "install", "-q", "--no-deps", WHEEL)
     help_text = run(python.with_name("keelman"), "--help", folder=work)
     require("Usage: keelman" in help_text, f"keelman --help printed no usage:\n{help_text}")
@@ -105,6 +120,7 @@ def check_wheel(work: Path) -> str:
 def check_sdist(work: Path) -> str:
     """The source distribution builds the same wheel in that environment."""
     python, out = work / "venv" / "bin" / "python", work / "wheels"
+    install(python, ROOT / "requirements" / "run.txt")
     run(
         BIN / "python",
         "-m",
@@ -123,6 +139,14 @@ def check_sdist(work: Path) -> str:
     differing = sorted(names[0] ^ names[1])
     require(not differing, f"{SDIST.name} builds a wheel with other files: {', '.join(differing[:5])}")
     return f"{len(names[0])} files"
+
+
+def check_bill(_: Path) -> str:
+    """The bill of materials is valid CycloneDX."""
+    text = BILL.read_text(encoding="utf-8")
+    problem = JsonStrictValidator(SchemaVersion.V1_6).validate_str(text)
+    require(problem is None, f"{BILL.name} is not valid: {str(problem)[:500]}")
+    return f"{len(json.loads(text)['components'])} components"
 
 
 def check_chart(work: Path) -> str:
@@ -154,6 +178,7 @@ CHECKS: dict[str, Callable[[Path], str]] = {
     "version": check_version,
     WHEEL.name: check_wheel,
     SDIST.name: check_sdist,
+    BILL.name: check_bill,
     PACKAGED_CHART.name: check_chart,
     PROTOS.name: check_protos,
     CONTEXT.name: check_container,
