@@ -34,6 +34,7 @@ COPY_RUN_REPORTS = "keelman.reports.copy_run.v1"
 WORKER_REPORTS = "keelman.reports.worker.v1"
 CONNECTOR_REPORTS = "keelman.reports.connector.v1"
 REPORT_TOPICS = (COPY_RUN_REPORTS, WORKER_REPORTS, CONNECTOR_REPORTS)
+AUDIT = "keelman.audit.v1"
 
 # A consumer that fell behind can still see the deletes of this long ago; older facts of a key go soon after newer ones.
 TOPIC_PROPERTIES = {
@@ -43,6 +44,12 @@ TOPIC_PROPERTIES = {
     "segment.ms": "3600000",
     "segment.bytes": "67108864",
 }
+AUDIT_PROPERTIES = {
+    "cleanup.policy": "delete",
+    "retention.ms": str(90 * 86_400_000),
+    "segment.bytes": "67108864",
+}
+"""Of the audit's topic: its events are a history, of 90 days."""
 NO_PROPERTIES: Mapping[str, str] = {}
 KEYS_KEPT = 100_000
 REQUEST_MS = 10_000
@@ -69,7 +76,10 @@ class Fact:
 
 
 async def ensure_topics(
-    bootstrap_servers: str, topics: Iterable[str], client_properties: Mapping[str, str] = NO_PROPERTIES
+    bootstrap_servers: str,
+    topics: Iterable[str],
+    client_properties: Mapping[str, str] = NO_PROPERTIES,
+    topic_properties: Mapping[str, str] = TOPIC_PROPERTIES,
 ) -> None:
     """Creates the missing topics, with one partition each: its order is the order of the facts.
 
@@ -86,7 +96,7 @@ async def ensure_topics(
             if not missing:
                 return
             replicas = await _replicas(admin, bootstrap_servers)
-            properties = TOPIC_PROPERTIES if replicas > 2 else {**TOPIC_PROPERTIES, **TWO_REPLICAS}
+            properties = dict(topic_properties) if replicas > 2 else {**topic_properties, **TWO_REPLICAS}
             new_topics = [NewTopic(t, 1, replicas, topic_configs=properties) for t in missing]
             _, refused = await create_missing(admin, new_topics)
             for topic, reason in refused.items():
@@ -107,21 +117,27 @@ async def _replicas(admin: Any, bootstrap_servers: str) -> int:
 
 
 class EventPublisher:
-    """Publishes in order and waits for the brokers' answer; used by the relay of the outbox alone."""
+    """Publishes in order and waits for the brokers' answer; used by the relays of the outbox and of the audit."""
 
     def __init__(
-        self, bootstrap_servers: str, topics: Sequence[str], client_properties: Mapping[str, str] = NO_PROPERTIES
+        self,
+        bootstrap_servers: str,
+        topics: Sequence[str],
+        client_properties: Mapping[str, str] = NO_PROPERTIES,
+        topic_properties: Mapping[str, str] = TOPIC_PROPERTIES,
     ) -> None:
-        """`client_properties` are those of Java's clients: how these brokers are reached."""
+        """`client_properties` are those of Java's clients: how these brokers are reached. `topic_properties` are for
+        topics that are missing."""
         self._bootstrap = bootstrap_servers
         self._properties = client_properties
         self._topics = topics
+        self._topic_properties = topic_properties
         self._producer: Any = None
 
     async def __aenter__(self) -> EventPublisher:
         """Creates missing topics; raises Unavailable when the brokers cannot be reached."""
         await _answers(self._bootstrap, self._properties)
-        await ensure_topics(self._bootstrap, self._topics, self._properties)
+        await ensure_topics(self._bootstrap, self._topics, self._properties, self._topic_properties)
         with _translated(self._bootstrap):
             self._producer = await _producer(self._bootstrap, self._properties)
         return self

@@ -109,6 +109,8 @@ class Operation(Resource):
     cancel_reason: str = ""
     """The reason of a request to cancel it; empty without one."""
     facts: Mapping[str, Any] = field(default_factory=dict)
+    actor: str = ""
+    """The gateway's caller who requested it; empty if the system began it, or without callers."""
     etag: str = ""
 
     @property

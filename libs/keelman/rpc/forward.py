@@ -14,12 +14,13 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from keelman.model.errors import InvalidArgument
+from keelman.rpc.actors import ACTOR, actor_metadata
 from keelman.rpc.channels import Channel
 from keelman.rpc.errors import from_rpc_error, nobody_answered, unreachable, was_cut
 from keelman.rpc.server import Context, RpcService
 
 Check: TypeAlias = Callable[[str, str, Message], None]
-_OWN_METADATA = ("grpc-", ":", "user-agent", "te", "content-type", "authorization")
+_OWN_METADATA = ("grpc-", ":", "user-agent", "te", "content-type", "authorization", ACTOR)
 
 
 def forwarded(
@@ -28,9 +29,9 @@ def forwarded(
     """Returns a service whose calls the other end of `channel` (made with translate=False) answers.
 
     Requests and answers are not decoded on the way: fields and error details that this version does not know survive.
-    `check(service, method, request)` may refuse a request, of a stream the first; it raises our errors. Metadata and
-    deadlines are passed on; `deadline_seconds` bounds unary calls that came without one. The error for a peer that does
-    not answer names it: `peer` is e.g. "the state service at 127.0.0.1:7410".
+    `check(service, method, request)` may refuse a request, of a stream the first; it raises our errors. Metadata, the
+    actor and deadlines are passed on; `deadline_seconds` bounds unary calls that came without one. The error for a peer
+    that does not answer names it: `peer` is e.g. "the state service at 127.0.0.1:7410".
     """
     way = _Way(channel, peer, check, deadline_seconds)
     handlers = {m.name: way.handler(m) for m in service.methods}
@@ -132,4 +133,5 @@ async def _pass_on(requests: AsyncIterator[bytes], call: Any, checked: Callable[
 
 
 def _passed_on(context: Context) -> tuple[tuple[str, str | bytes], ...]:
-    return tuple((k, v) for k, v in context.invocation_metadata() or () if not k.startswith(_OWN_METADATA))
+    passed = ((k, v) for k, v in context.invocation_metadata() or () if not k.startswith(_OWN_METADATA))
+    return (*passed, *actor_metadata())

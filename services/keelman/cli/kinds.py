@@ -88,6 +88,8 @@ APPLIED = (TOPICS, DEFINITIONS)
 SAID = (PLUGINS, WORKER_CONFIGURATIONS, PLUGIN_IMPORTS, SECRETS)
 """The kinds of which only the description and labels change."""
 PLANS = Kind("plans", "plan", "pn", ("get",), area="node")
+AUDIT = Kind("audit", "audit-event", "au", ("get",), wire="audit-event", area="event")
+"""The calls that wrote and those that were refused: `get audit`."""
 
 BATCHES = Kind("batches", "batch", "")
 """Batches of writes: no kind of resources, but a service with the same naming."""
@@ -110,6 +112,7 @@ KINDS = (
     OPERATIONS,
     DOCUMENTS,
     PLANS,
+    AUDIT,
 )
 
 

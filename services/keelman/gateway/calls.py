@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from keelman.api.connect.v1 import dedicated_connector_service_pb2 as dedicated
 from keelman.model.connectors.dedicated_connector import SCALING_SECONDS
+from keelman.rpc.actors import actor_metadata
 from keelman.rpc.channels import Channel
 from keelman.rpc.errors import translated_stream
 from keelman.rpc.generated import method_of, stream_of
@@ -38,7 +39,7 @@ class Calls:
         kind = type(request)
         if kind not in self._methods:
             self._methods[kind] = method_of(self._channel, kind)
-        return await self._methods[kind](request, timeout=LONGER.get(kind, SECONDS))
+        return await self._methods[kind](request, metadata=actor_metadata(), timeout=LONGER.get(kind, SECONDS))
 
     async def pages(self, request_type: Any, **fields: Any) -> AsyncIterator[Any]:
         """Yields all items of a list, page by page; `fields` are fields of each request."""

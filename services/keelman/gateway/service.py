@@ -46,7 +46,7 @@ FORWARDED = {
         "document", "operation", "connector_definition", "dedicated_connector", "topic", "batch",
     ),
     "copy": ("copy_run",),
-    "event": ("watch",),
+    "event": ("watch", "audit_event"),
 }  # fmt: skip
 """The services that the state service answers, by area and noun."""
 
@@ -65,10 +65,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         own = await stack.enter_async_context(trust.to_state(translate=False, apart=True))
         state, reach = State(state_channel), StateReach(own, peer=peer)
         workers = Rest(
-            state.rest_urls,
-            request_seconds=settings.request_seconds,
-            access=of_workers,
-            heeds_ids=state.heeds_ids,
+            state.rest_urls, request_seconds=settings.request_seconds, access=of_workers, heeds_ids=state.heeds_ids
         )
         rest = await stack.enter_async_context(workers)
         written = RecentWrites()
@@ -102,6 +99,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             is_draining=stop.is_set,
             problem=lambda: reach.problem or access.callers.problem,
         )
+        await stack.enter_async_context(access.recording(state_channel))
         await stack.enter_async_context(access.serve_http(http))
         health = await stack.enter_async_context(
             serve(

@@ -36,8 +36,9 @@ class Settings(WorkerAccessSettings):
     )
     audit_file: Path | None = setting(
         None,
-        "File of the audit: a line of JSON for each call that writes and each that is refused, with the caller, the "
-        "address, the call, the resource and the outcome; ten older files of 16 MiB are kept. Empty: none.",
+        "File of the audit beside the state service's: a line of JSON for each call that writes and each that is "
+        "refused, with the caller, the address, the call, the resource and the outcome; ten older files of 16 MiB are "
+        "kept. Empty: none.",
     )
     client_port: int = setting(
         0, "Port of a second gRPC server, for callers who show a certificate of client_ca; 0: none.", minimum=0,

@@ -12,10 +12,14 @@ from typing import TYPE_CHECKING, Any
 from keelman.api.node.v1.session_service_pb2 import BucketKeys
 from keelman.kafka.security.oauth import allow_urls
 from keelman.model.errors import InvalidArgument
+from keelman.rpc.actors import Actors
 from keelman.rpc.server import Health, RpcService, check_drain, drain, serve
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
+from keelman.state.audit.api import AuditEventApi, AuditRecordApi
+from keelman.state.audit.relay import AuditRelay
+from keelman.state.audit.trail import AuditTrail
 from keelman.state.autoscaling.loop import Autoscaler
 from keelman.state.autoscaling.room import Room
 from keelman.state.brokers.external import ExternalProbe
@@ -81,8 +85,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
         store = await stack.enter_async_context(open_store(url, registry.NOUNS, settle, key_file=settings.secrets_key))
-        gc.collect()
-        gc.freeze()  # stored resources stay: with many nodes they take a tenth of a second to scan
+        _freeze()
         store.listen(lambda changes: commits.wake(subjects_of(changes)))
         heard, lease = Heard(), Lease(store.database, LEADER)
         stack.push_async_callback(lease.release)
@@ -94,7 +97,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         stack.push_async_callback(plugins.close)
         store.follow((tail := Tail(store)).add)
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)
-        topics = TopicLook(store, commits)
+        topics, trail = TopicLook(store, commits), AuditTrail(store.database, settings.audit_events_kept)
         connectors = await stack.enter_async_context(_workers(store, reports, settings))
         executor = _executor(led, limits, sessions, exchange, settings)
         store.listen(executor.changed)
@@ -105,7 +108,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         )  # fmt: skip
         session_api, reported = SessionApi(sessions, trust.callers), ConnectorReportApi(parts)
         of_trust = services(trust.members, settings.address, UsedSignatures(store.database))
-        served = (*map(RpcService.of, (session_api, copy_runs, watch, reported)), *of_trust)
+        apis = session_api, copy_runs, watch, reported, AuditEventApi(trail), AuditRecordApi(trail)
+        served = (*map(RpcService.of, apis), *of_trust)
         server = _server(settings, trust, *registry.all_services(parts), *served)
         siblings = await stack.enter_async_context(Siblings())
         health = await stack.enter_async_context(server)
@@ -121,6 +125,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("judge", judge.run),
             ("operations", Runner(led, commits, lease, kinds, settings.operation_wait_seconds).run),
             ("autoscaler", Autoscaler(led, reports.recent_usage, Room(store, reports.connectors.of)).run),
+            ("audit-relay", AuditRelay(store, commits, settings.events_broker_cluster, trail).run),
             ("plugin-sweeper", Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS).run),
             *_reconcilers(led, commits, executor, settings),
         )
@@ -140,6 +145,13 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         for streams in (copy_runs, watch, reported):
             streams.stopping.set()
         sessions.close()
+
+
+def _freeze() -> None:
+    """Exempts stored resources from garbage collection: they stay, and with many nodes take a tenth of a second to
+    scan."""
+    gc.collect()
+    gc.freeze()
 
 
 def _following(store: Store, settings: Settings, trust: Trust) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
@@ -171,6 +183,7 @@ def _server(settings: Settings, trust: Trust, *services: RpcService) -> contextl
         trust=settings.trust,
         label="state",
         authorize=trust.authorize,
+        interceptors=[Actors()],
     )
 
 

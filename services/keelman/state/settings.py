@@ -93,6 +93,11 @@ class Settings(WorkerAccessSettings):
         7 * 86400.0, "An operation is forgotten so long after its end.", unit="s", minimum=0
     )
     operations_kept: int = setting(1000, "The number of ended operations that are kept for each noun.", minimum=0)
+    audit_events_kept: int = setting(
+        100_000,
+        "The number of the gateways' audit events of writes that are kept, and that of refused calls.",
+        minimum=1,
+    )
     tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")
     tls_key: Path | None = setting(None, "PEM file of the certificate's private key.")
     client_ca: Path | None = setting(

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from keelman.api.connect.v1.secret_service_pb2 import CreateSecretRequest, DeleteSecretRequest, ListSecretsRequest
+from keelman.api.event.v1.audit_event_service_pb2 import ListAuditEventsRequest
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.model.access.roles import token_digest
 from keelman.model.errors import KeelmanError
@@ -74,4 +75,24 @@ async def test_who_did_what(tmp_path: Path) -> None:
             ("unknown", "", "GET /clusters/a/connectors", "", "", "401"),
         ]
         assert {line["address"] for line in lines()} == {"127.0.0.1"}
+
+        async with channel(system.gateway.address, token="of-admin") as link:
+            stub = stub_of(link, "event", "audit_event")
+
+            async def events(**fields: Any) -> list[Any]:
+                return list((await stub.ListAuditEvents(ListAuditEventsRequest(**fields))).audit_events)
+
+            async def are_there() -> bool:
+                return len(await events()) >= len(found)
+
+            await eventually(are_there)
+            listed = await events()
+            shown = [(e.caller, e.role, e.call, e.resource, e.request_id, e.outcome) for e in reversed(listed)]
+            assert shown == found
+            assert [e.refused for e in reversed(listed)] == [False, False, True, True, False, True, True]
+            assert [e.outcome for e in await events(caller="viewer")] == ["403", "PERMISSION_DENIED"]
+            assert SECRET not in str(listed)
+        async with channel(system.gateway.address, token="of-viewer") as link:
+            with pytest.raises(KeelmanError, match="may not administer"):
+                await stub_of(link, "event", "audit_event").ListAuditEvents(ListAuditEventsRequest())
         assert SECRET not in file.read_text()

@@ -61,10 +61,11 @@ class Gateway:
         workload: str = "",
         brokers: str = "",
         target: tuple[str, str] = ("", ""),
+        audit: Mapping[str, Any] = NO_LABELS,
     ) -> Sequence[Resource]:
         """Returns all resources of a kind, from all pages. `cluster` narrows workers, connectors, copy runs and
         definitions, `labels` resources with labels, `workload` plans, `brokers` topics, `target` (noun and name)
-        operations. Raises NotFound for an unknown cluster."""
+        operations, `audit` the audit by fields of its request. Raises NotFound for an unknown cluster."""
         fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster and kind is not kinds.PLUGINS else {}
         if labels:
             fields["labels"] = labels
@@ -76,13 +77,15 @@ class Gateway:
             fields["target"] = OperationTarget(noun=target[0], name=target[1])
         if kind is kinds.COPY_RUNS:
             fields["include_ended"] = ended
+        if kind is kinds.AUDIT:
+            fields |= audit
         items: list[Resource] = []
         while True:
             answer = await self.call("List", kind, **fields)
             for name, reason in getattr(answer, "unreachable", {}).items():
                 print_unreachable(name, reason)
             items += getattr(answer, kind.fields)
-            if not answer.next_page_token:
+            if not answer.next_page_token or (kind is kinds.AUDIT and "since" not in fields):
                 return items
             fields["page_token"] = answer.next_page_token
 

@@ -11,7 +11,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.output.lines import TopicLine
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
-OWN_PREFIXES = ("__", "keelman.events.", "keelman.reports.")
+OWN_PREFIXES = ("__", "keelman.events.", "keelman.reports.", "keelman.audit.")
 """The prefixes of the topics of Kafka and of keelman."""
 WORKERS_TOPICS = {"config": "configs", "offset": "offsets", "status": "status"}
 """Kinds of a worker cluster's storage topics, and the endings of their default names."""

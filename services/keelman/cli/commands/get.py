@@ -6,6 +6,7 @@ import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -19,6 +20,7 @@ from keelman.cli.client.topics import find_topics
 from keelman.cli.commands import following
 from keelman.cli.exits import OK
 from keelman.cli.kinds import Kind, check_option, kind_of
+from keelman.cli.moments import checked_past
 from keelman.cli.options import Cluster, Form, MaybeName, check_meant, command_group, kind_word, option
 from keelman.cli.output import states
 from keelman.cli.output.lines import plan_lines, topic_line
@@ -26,8 +28,11 @@ from keelman.cli.output.printing import WATCH_FORMATS, checked_format, print_lis
 from keelman.cli.selectors import selector_of
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.enums import state_word
+from keelman.rpc.times import to_timestamp
 
 app = command_group()
+AUDIT_EVENTS = 1000
+"""The number of audit events that are shown without --since."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +61,18 @@ class Narrowing:
         (kinds.TOPICS,),
         default=False,
     )
+    caller: str = option("--caller", "NAME", "Only events of this caller.", (kinds.AUDIT,), default="")
+    resource: str = option("--resource", "NAME", "Only events that name this resource.", (kinds.AUDIT,), default="")
+    outcome: str = option(
+        "--outcome", "WORD", "Only events with this outcome: OK, PERMISSION_DENIED, 403.", (kinds.AUDIT,), default=""
+    )
+    since: str = option(
+        "--since",
+        "WHEN",
+        "Only events since then: 90d, 12h or 30m ago, or a date [the newest 1,000].",
+        (kinds.AUDIT,),
+        default="",
+    )
     ended: bool = option("--ended", None, "Also copy runs that have ended.", (kinds.COPY_RUNS,), default=False)
 
 
@@ -73,7 +90,9 @@ def get(
     """Show one resource or all of a kind."""
     noun, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
     check_meant(noun, only)
-    about = target_of(only.of)
+    if noun is kinds.AUDIT and name is not None:
+        raise InvalidArgument.of("name", name, "left out: --caller, --resource and --outcome choose events")
+    about, audit = target_of(only.of), audit_fields(only)
     if noun is kinds.PLUGINS and cluster:
         noun = kinds.PLUGIN_CLASSES
     state, chosen = checked_state(noun, only.state), selector_of(noun, only.selector or ())
@@ -95,8 +114,9 @@ def get(
             everything = [await client.get(noun, name, cluster=cluster)]
         else:
             everything = await client.list(
-                noun, cluster=cluster, ended=over, labels=chosen.equal, workload=only.workload, target=about
-            )
+                noun, cluster=cluster, ended=over, labels=chosen.equal, workload=only.workload, target=about,
+                audit=audit,
+            )  # fmt: skip
         if noun is kinds.TOPICS and not whole:
             everything = [topic_line(resource) if isinstance(resource, Topic) else resource for resource in everything]
         if lines:
@@ -120,6 +140,15 @@ def get(
     with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
         return target.run(body)
     return OK
+
+
+def audit_fields(only: Narrowing) -> dict[str, Any]:
+    """Returns the fields of a request for the audit. Raises InvalidArgument for an illegal time."""
+    fields: dict[str, Any] = {"page_size": AUDIT_EVENTS}
+    fields |= {"caller": only.caller, "resource": only.resource, "outcome": only.outcome.upper()}
+    if only.since:
+        fields["since"] = to_timestamp(checked_past("--since", only.since, datetime.now(UTC)))
+    return fields
 
 
 def target_of(text: str) -> tuple[str, str]:

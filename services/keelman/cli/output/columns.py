@@ -14,7 +14,7 @@ from keelman.api.copy.v1.copy_run_pb2 import LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.plan_pb2 import PlanAction
 from keelman.cli.exits import in_one_line
-from keelman.cli.kinds import CONNECTORS, COPY_RUNS, DOCUMENTS, PLANS, PLUGINS, Kind
+from keelman.cli.kinds import AUDIT, CONNECTORS, COPY_RUNS, DOCUMENTS, PLANS, PLUGINS, Kind
 from keelman.cli.output import operations as words
 from keelman.cli.output.lines import PlanLine, PluginLine, TopicLine
 from keelman.cli.output.words import labels_text, origin_text, owner_text, ports_text, size
@@ -47,6 +47,8 @@ def key_of(kind: Kind, resource: Any) -> str:
     if kind is PLUGINS:
         plugin = resource.plugin if isinstance(resource, PluginLine) else resource
         return f"{plugin.name}:{plugin.version}"
+    if kind is AUDIT:
+        return str(resource.number)
     parts = (resource.kind, resource.scope, resource.key) if kind is DOCUMENTS else None
     return document_name(*parts) if parts else str(resource.uid if kind is COPY_RUNS else resource.name)
 
@@ -341,10 +343,24 @@ COLUMNS: dict[str, tuple[OutputColumn, ...]] = {
         OutputColumn("AGE", lambda r: age(r.create_time)),
         OutputColumn("NOUN", words.target_noun, wide=True),
         OutputColumn("GOAL", lambda r: r.target.goal, wide=True),
+        OutputColumn("ACTOR", lambda r: r.actor, wide=True),
         OutputColumn("STEP", words.step_name, wide=True),
         OutputColumn("GENERATION", lambda r: str(r.target.generation or ""), wide=True, number=True),
         OutputColumn("ENDED", lambda r: age(r.end_time), wide=True),
         OutputColumn("MESSAGE", lambda r: in_one_line(r.message), wide=True),
+    ),
+    "audit": (
+        OutputColumn("NUMBER", lambda r: str(r.number), wide=True, number=True),
+        OutputColumn("AGE", lambda r: age(r.time)),
+        OutputColumn("CALLER", lambda r: r.caller, text=True),
+        OutputColumn("CALL", lambda r: r.call, name=True),
+        OutputColumn("RESOURCE", lambda r: r.resource, text=True),
+        OutputColumn("OUTCOME", lambda r: r.outcome, text=True),
+        OutputColumn("ROLE", lambda r: r.role, wide=True),
+        OutputColumn("ADDRESS", lambda r: r.address, wide=True),
+        OutputColumn("REQUEST", lambda r: r.request_id, wide=True),
+        OutputColumn("GATEWAY", lambda r: r.gateway, wide=True),
+        OutputColumn("LEFT OUT", lambda r: str(r.left_out or ""), wide=True, number=True),
     ),
     "plans": (
         OutputColumn("PLAN", lambda r: str(r.plan.revision)),

@@ -1,4 +1,5 @@
-"""Records who did what: a line of JSON for each call that writes, and for each call that is refused."""
+"""Records who did what: an event for each call that writes, and for each call that is refused. It goes to the state
+service, and as a line of JSON to a file."""
 
 from __future__ import annotations
 
@@ -6,6 +7,7 @@ import logging
 import os
 import re
 import time
+import uuid
 from collections.abc import AsyncIterator, Callable
 from datetime import UTC, datetime
 from functools import partial
@@ -20,6 +22,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.types import Message as AsgiMessage
 
 from keelman.api.connect.v1.batch_service_pb2 import WriteBatchRequest
+from keelman.api.event.v1.audit_event_pb2 import AuditEvent
+from keelman.gateway.access.audit_queue import AuditQueue
 from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.rights import RPCS
 from keelman.gateway.access.scopes import EACH
@@ -31,48 +35,57 @@ from keelman.rpc.guarded import request_of
 from keelman.rpc.handlers import Interceptor, Wraps, answers_of, wrapped
 from keelman.rpc.identity import Identity, peer_identity
 from keelman.rpc.server import peer_host
+from keelman.rpc.times import to_timestamp
 from keelman.workers.rest.client import SAFE
 
 FILE_BYTES, FILES = 16 << 20, 10
 """The size at which the file becomes an older one, and how many older ones are kept."""
 REFUSED_A_SECOND = 20
 """The most refused calls that are recorded in one second; of more only the number is."""
+MAX_TEXT = 2048
+"""The most characters of a text in an event."""
 UNKNOWN = "unknown"
 REFUSED = frozenset((401, 403))
 _KEY = re.compile(r"Credential=([^/,\s]{1,128})/")
 
 
 class Audit:
-    """The file of the audit. Used in one loop."""
+    """The audit of a gateway: its file, if there is one, and its events on their way to the state service. Used in one
+    loop."""
 
-    def __init__(self, file: Path, clock: Callable[[], float] = time.monotonic) -> None:
-        """Raises InvalidArgument for a file that cannot be written."""
-        try:
-            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._handler = RotatingFileHandler(
-                file, maxBytes=FILE_BYTES, backupCount=FILES, encoding="utf-8", delay=False
-            )
-            os.chmod(file, 0o600)
-        except OSError as error:
-            legal = f"a file that can be written ({error.strerror})"
-            raise InvalidArgument.of("gateway.audit_file", str(file), legal) from None
+    def __init__(
+        self, file: Path | None, queue: AuditQueue, gateway: str, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`gateway` is this gateway's name. Raises InvalidArgument for a file that cannot be written."""
+        self._handler = None if file is None else _opened(file)
+        self.queue = queue
+        self._gateway = gateway
         self._clock = clock
         self._second, self._refused, self._left_out = 0, 0, 0
 
     def write(self, *, is_refused: bool = False, **fields: str) -> None:
-        """Writes one line, unless too many calls were refused in this second; their number is in the next line."""
+        """Records one call, unless too many calls were refused in this second; their number is in the next event."""
         if is_refused and self._is_too_much():
             self._left_out += 1
             return
-        line: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="milliseconds"), **fields}
-        if self._left_out:
-            line["left_out"], self._left_out = self._left_out, 0
-        text = orjson.dumps(line).decode()
-        self._handler.emit(logging.LogRecord("audit", logging.INFO, "", 0, text, None, None))
+        left_out, self._left_out = self._left_out, 0
+        now = datetime.now(UTC)
+        texts: dict[str, Any] = {name: _legal(text) for name, text in fields.items()}
+        self.queue.add(
+            AuditEvent(
+                id=uuid.uuid4().hex, time=to_timestamp(now), gateway=self._gateway, refused=is_refused,
+                left_out=left_out, **texts,
+            )
+        )  # fmt: skip
+        if self._handler is not None:
+            line: dict[str, Any] = {"time": now.isoformat(timespec="milliseconds"), **texts}
+            text = orjson.dumps(line | ({"left_out": left_out} if left_out else {})).decode()
+            self._handler.emit(logging.LogRecord("audit", logging.INFO, "", 0, text, None, None))
 
     def close(self) -> None:
         """Closes the file."""
-        self._handler.close()
+        if self._handler is not None:
+            self._handler.close()
 
     def _is_too_much(self) -> bool:
         second = int(self._clock())
@@ -80,6 +93,22 @@ class Audit:
             self._second, self._refused = second, 0
         self._refused += 1
         return self._refused > REFUSED_A_SECOND
+
+
+def _opened(file: Path) -> RotatingFileHandler:
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handler = RotatingFileHandler(file, maxBytes=FILE_BYTES, backupCount=FILES, encoding="utf-8", delay=False)
+        os.chmod(file, 0o600)
+    except OSError as error:
+        legal = f"a file that can be written ({error.strerror})"
+        raise InvalidArgument.of("gateway.audit_file", str(file), legal) from None
+    return handler
+
+
+def _legal(text: str) -> str:
+    """Returns a caller's text without lone surrogates, and cut to a bounded length."""
+    return text[:MAX_TEXT].encode("utf-8", "replace").decode()
 
 
 class AuditedRpcs(Interceptor):
@@ -166,7 +195,7 @@ def _about(name: str, request: Any) -> dict[str, str]:
 
 
 def _writes(batch: WriteBatchRequest) -> str:
-    return ", ".join(f"{write.method} {_resource(write.request)}".rstrip() for write in methods_in(batch))[:4096]
+    return ", ".join(f"{write.method} {_resource(write.request)}".rstrip() for write in methods_in(batch))
 
 
 def _resource(message: Message) -> str:

@@ -21,6 +21,7 @@ from keelman.gateway.ohara.wire import errors as ohara
 from keelman.gateway.ohara.wire.call import failed as ohara_answer
 from keelman.gateway.proxy import named_cluster, split_path
 from keelman.model.errors import Internal, KeelmanError, PermissionDenied, Unauthenticated
+from keelman.rpc.actors import act_for
 from keelman.rpc.batches import methods_in
 from keelman.rpc.guarded import Change, Incoming
 from keelman.runtime.http.errors import error_body
@@ -65,6 +66,7 @@ class RpcGuard:
         if needs.right is None:
             return None
         caller = self._callers.caller(self._admission, call.metadata.get("authorization", ""), call.identity)
+        act_for(caller.name)
         if needs.scope is not EACH:
             return await self._judge(caller, call.method, needs, call.request)
         for write in methods_in(call.request):
@@ -133,6 +135,8 @@ class HttpGuard:
         if is_own:  # credentials for the gateway are not passed on
             headers = [(key, value) for key, value in scope["headers"] if key != b"authorization"]
             scope = {**scope, "headers": headers}
+        if is_own:
+            act_for(caller.name)
         told = send if sees_secrets(caller) else RedactedAnswer(send)
         await self._app({**scope, CALLER: caller}, receive, told)
 

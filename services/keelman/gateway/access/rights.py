@@ -156,6 +156,7 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
         "ListCopyRuns": _view(listed("copy_runs")),
         "WatchCopyRuns": _view(listed("copy_runs")),
     },
+    "keelman.api.event.v1.AuditEventService": {"ListAuditEvents": _administer()},
     "keelman.api.event.v1.WatchService": {"Watch": _view(scopes.EVENTS)},
     "keelman.api.node.v1.AgentService": {
         "ListLocalWorkloads": _administer(),  # not offered here

@@ -10,10 +10,14 @@ from dataclasses import replace
 
 from starlette.types import ASGIApp
 
+from keelman.api.event.v1.audit_event_pb2 import AuditEvent
+from keelman.api.event.v1.audit_record_service_pb2 import RecordAuditEventsRequest
 from keelman.gateway.access.audit import Audit, AuditedHttp, AuditedRpcs
+from keelman.gateway.access.audit_queue import AuditQueue
 from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.guard import HttpGuard, RpcGuard
 from keelman.gateway.access.lookups import Lookups
+from keelman.gateway.calls import Calls
 from keelman.gateway.settings import Settings
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import Channel
@@ -32,7 +36,8 @@ class Access:
         """`tls` has the certificates of the gateway's server. Raises InvalidArgument for illegal settings and files."""
         self.callers = Callers(settings)
         self._settings = settings
-        self._audit = None if settings.audit_file is None else Audit(settings.audit_file.expanduser().absolute())
+        file = settings.audit_file
+        self._audit = Audit(None if file is None else file.expanduser().absolute(), AuditQueue(), settings.own_name)
         self._admission = self.callers.admission(settings.host)
         self._http_admission = self.callers.admission(settings.http_host)
         self._newest = tls.newest("gateway") if isinstance(tls, Tls) else tls
@@ -44,23 +49,30 @@ class Access:
             missing = "client_ca" if settings.client_ca is None else "client_port"
             raise InvalidArgument.of(f"gateway.{missing}", "", "set: client_port and client_ca go together")
 
+    def recording(self, state: Channel) -> AbstractAsyncContextManager[None]:
+        """Returns a block within which the audit's events are sent to the state service. `state`: a channel to it."""
+        calls = Calls(state)
+
+        async def record(events: Sequence[AuditEvent]) -> None:
+            await calls.ask(RecordAuditEventsRequest(audit_events=events))
+
+        return self._audit.queue.sending(record)
+
     def interceptors(self, state: Channel, *, certified: bool = False) -> Sequence[Interceptor]:
         """Returns the interceptors that record and judge RPCs; none judges for open access. `state`: a channel to the
         state service. `certified`: each caller has shown a certificate of client_ca, so that none is a stranger."""
-        recorded = [] if self._audit is None else [AuditedRpcs(self._audit, self.callers, self._admission)]
+        recorded = AuditedRpcs(self._audit, self.callers, self._admission)
         if self._admission is Admission.OPEN:
-            return recorded
+            return [recorded]
         guard = RpcGuard(self.callers, self._admission, Lookups(state))
-        return [*recorded, Guarded(guard.admit, None if certified else guard.screen)]
+        return [recorded, Guarded(guard.admit, None if certified else guard.screen)]
 
     def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
         """Returns the HTTP server, with a guard before the application."""
         settings = self._settings
         guarded: ASGIApp = HttpGuard(app, self.callers, self._http_admission)
-        if self._audit is not None:
-            guarded = AuditedHttp(guarded, self._audit, self.callers, self._http_admission)
         return serve_http(
-            guarded,
+            AuditedHttp(guarded, self._audit, self.callers, self._http_admission),
             host=settings.http_host,
             port=settings.http_port,
             label="gateway.http",

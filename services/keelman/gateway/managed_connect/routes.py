@@ -18,6 +18,7 @@ from keelman.gateway.managed_connect.errors import WireError, error_of, not_foun
 from keelman.gateway.request_body import ClientGone
 from keelman.model.access.roles import Right
 from keelman.model.errors import KeelmanError
+from keelman.rpc.actors import act_for
 from keelman.runtime.http.raw_paths import RawRouter, segments_of
 from keelman.runtime.logs.logging import get_logger
 
@@ -80,6 +81,8 @@ class ManagedConnectApi:
         self._check_head(head)
         sent = replace(head, body=await read_body(receive))
         caller = self._caller(sent)
+        if caller.key_id:
+            act_for(f"key {caller.key_id}")
         route = self._router.find(sent.method, segments_of(sent.path.removeprefix(f"{PREFIX}/"), decoded))
         if route is None:
             raise not_found(f"There is no operation {sent.method} {sent.path[:200]}.")

@@ -30,9 +30,8 @@ from keelman.state.database.tables import OutboxRow, RelayRow
 from keelman.state.events.watch import Tail, WatchedChange
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.replicas.lease import Lease, LeaseLost
-from keelman.state.reports.events_brokers import EventsBrokers, events_brokers, events_moved
+from keelman.state.reports.events_brokers import events_brokers_known, events_moved
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.snapshot import BROKER_CLUSTER
 from keelman.state.resources.store import Store
 
 log = get_logger()
@@ -84,7 +83,7 @@ class Relay:
     async def _publish(self) -> None:
         backoff = Backoff(first=0.2, most=1.0)
         while True:
-            brokers = await self._brokers()
+            brokers = await events_brokers_known(self.store, self.hub, self.events_broker_cluster)
             connection = self.connect(brokers.bootstrap_servers, TOPICS, brokers.client_properties)
             try:
                 async with connection as publisher:
@@ -121,15 +120,6 @@ class Relay:
             self._unnoted.clear()
             trimmed = sa.delete(OutboxRow).where(col(OutboxRow.revision) <= self._published - KEPT)
             await self.lease.renew(trimmed, published=self._published)
-
-    async def _brokers(self) -> EventsBrokers:
-        """Waits until the events' broker cluster has an address."""
-        with self.hub.subscribe((BROKER_CLUSTER, self.events_broker_cluster)) as changed:
-            while True:
-                changed.clear()
-                if brokers := events_brokers(self.store, self.events_broker_cluster):
-                    return brokers
-                await changed.wait()
 
 
 def facts_of(change: WatchedChange) -> list[Fact]:

@@ -10,6 +10,7 @@ from typing import Any
 from keelman.model.annotations import Origin
 from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, Step, Target
+from keelman.rpc.actors import actor
 from keelman.state.database.failpoints import hit
 from keelman.state.database.times import micros
 from keelman.state.resources.transaction import Transaction
@@ -31,7 +32,7 @@ def begin(
     check_no_operation(tx, target.noun, target.name)
     operation = Operation(
         _new_name(tx), str(uuid.uuid4()), tx.now, tx.now, kind, target, tuple(Step(name) for name in steps), origin,
-        facts=facts,
+        facts=facts, actor=actor(),
     )  # fmt: skip
     operation = tx.put(operation)
     hit("operation-begun")

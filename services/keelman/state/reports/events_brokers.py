@@ -26,6 +26,16 @@ def events_brokers(store: Store, cluster: str) -> EventsBrokers | None:
     return EventsBrokers(resource.status.bootstrap_servers, resource.spec.connection)
 
 
+async def events_brokers_known(store: Store, hub: Hub, cluster: str) -> EventsBrokers:
+    """Waits until the events' broker cluster has an address, and returns its brokers."""
+    with hub.subscribe((BROKER_CLUSTER, cluster)) as changed:
+        while True:
+            changed.clear()
+            if brokers := events_brokers(store, cluster):
+                return brokers
+            await changed.wait()
+
+
 async def events_moved(store: Store, hub: Hub, cluster: str, brokers: EventsBrokers) -> None:
     """Returns when the events' broker cluster has another address or other client properties; a missing address is no
     change."""

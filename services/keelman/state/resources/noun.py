@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 from google.protobuf.message import Message
 
 from keelman.api.event.v1 import event_pb2
+from keelman.rpc.actors import actor
 from keelman.rpc.times import to_timestamp
 from keelman.state.resources.rows import Packed, payload_of, resource_of
 
@@ -59,7 +60,8 @@ class Noun(Generic[R]):
 
     def event(self, kind: event_pb2.EventType.ValueType, resource: R, revision: int, time: datetime) -> event_pb2.Event:
         """Returns an event, with the resource as users see it."""
-        event = event_pb2.Event(revision=revision, time=to_timestamp(time), type=kind, name=cast(Any, resource).name)
+        name: str = cast(Any, resource).name
+        event = event_pb2.Event(revision=revision, time=to_timestamp(time), type=kind, name=name, actor=actor())
         getattr(event, self.name).CopyFrom(self.message(resource))
         return event
 

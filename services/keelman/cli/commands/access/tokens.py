@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 import secrets
 import sys
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from keelman.cli.options import command_group, duration_of
+from keelman.cli.moments import checked_end
+from keelman.cli.options import command_group
 from keelman.cli.output.widths import aligned
 from keelman.model.access.roles import TOKEN_BEGINS, TOKEN_BYTES, Role, token_digest
 from keelman.model.errors import InvalidArgument
@@ -20,7 +20,6 @@ from keelman.model.rules.names import checked_name
 from keelman.runtime.home import rewrite_file
 from keelman.runtime.tls.certificates import shown_time
 
-_FROM_NOW = re.compile(r"([0-9]{1,6})([dhm])")
 app, token = command_group(), command_group()
 app.add_typer(token, name="token", help="Make tokens for callers of the gateway.")
 
@@ -69,20 +68,6 @@ def checked_caller(name: str) -> str:
     if not 1 <= len(name) <= 128 or not all(char.isascii() and (char.isalnum() or char in "_+=,.@-") for char in name):
         raise InvalidArgument.of("--name", name, "1 to 128 letters, digits and _+=,.@-")
     return name
-
-
-def checked_end(text: str, now: datetime) -> datetime:
-    """Returns the end that an option gives. Raises InvalidArgument, also for an end in the past."""
-    legal = "a time from now such as 90d, 12h or 30m, or a date such as 2027-01-31, in the future"
-    try:
-        seconds = duration_of(text, _FROM_NOW)
-        end = datetime.fromisoformat(text) if seconds is None else now + timedelta(seconds=seconds)
-        end = end if end.tzinfo else end.replace(tzinfo=UTC)
-    except (ValueError, OverflowError):
-        raise InvalidArgument.of("--expires", text, legal) from None
-    if end <= now:
-        raise InvalidArgument.of("--expires", text, legal)
-    return end.astimezone(UTC)
 
 
 @token.command("list")

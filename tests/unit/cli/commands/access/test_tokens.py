@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.cli.commands.access.tokens import checked_end
 from keelman.cli.main import main
+from keelman.cli.moments import checked_end
 from keelman.gateway.access.access_file import read_access_file
 from keelman.gateway.caller import GatewayCaller
 from keelman.model.access.roles import Role, token_digest
