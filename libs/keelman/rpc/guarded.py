@@ -16,6 +16,7 @@ from google.protobuf.message_factory import GetMessageClass
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, KeelmanError
 from keelman.rpc.handlers import Interceptor, Wraps, answers_of, wrapped
 from keelman.rpc.identity import Identity, peer_identity
+from keelman.rpc.server import peer_host
 
 Change = Callable[[Message], None]
 """Changes an answer, or a message of an answer stream, in place; it may raise instead."""
@@ -24,6 +25,8 @@ Judge = Callable[[], Awaitable[Change | None]]
 Screen = Callable[[str, Mapping[str, str]], bool]
 """Judges a caller by method and metadata alone. Returns whether its credentials are known; raises one of our errors if
 its request must not be read at all."""
+Refusal = Callable[[KeelmanError, str], Awaitable[None]]
+"""Is called before a call is refused, with the error and the address of the caller; it may delay the answer."""
 RECHECK_SECONDS = 3.0
 """How often the caller of an open stream is judged again: rights may have been taken away."""
 STRANGER_BYTES = 64 << 10
@@ -50,10 +53,16 @@ class Guarded(Interceptor):
     """Authorizes calls. `admit` lets a call through and may return a change for its answers, or raises one of our
     errors."""
 
-    def __init__(self, admit: Callable[[Incoming], Awaitable[Change | None]], screen: Screen | None = None) -> None:
+    def __init__(
+        self,
+        admit: Callable[[Incoming], Awaitable[Change | None]],
+        screen: Screen | None = None,
+        on_refusal: Refusal | None = None,
+    ) -> None:
         """`screen` judges callers before their request is read; None where only known callers can connect."""
         self._admit = admit
         self._screen = screen
+        self._on_refusal = on_refusal
         self._reading: dict[str, list[asyncio.Timeout]] = {}
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
@@ -65,7 +74,7 @@ class Guarded(Interceptor):
         try:
             known = self._screen is None or self._screen(name, _texts(details.invocation_metadata))
         except KeelmanError as error:
-            return _refusing(error)
+            return self._refusing(error)
         return self._judged(name, handler) if known or handler.request_streaming else self._bounded(name, handler)
 
     def _judged(self, name: str, handler: Any) -> Any:
@@ -74,15 +83,15 @@ class Guarded(Interceptor):
 
     def _unary(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> Any:
-            change = await self._judge(name, request, context)
+            change = await self._admitted(name, request, context)
             return _changed(name, await inner(request, context), change)
 
         return call
 
     def _stream(self, name: str, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
+            first = await self._admitted(name, request, context)
             judge = partial(self._judge, name, request, context)
-            first = await judge()
             async for answer, change in _rechecked(answers_of(inner(request, context)), judge, first):
                 yield _changed(name, answer, change)
 
@@ -90,16 +99,16 @@ class Guarded(Interceptor):
 
     def _upload(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> Any:
+            change = await self._admitted(name, None, context)
             judge = partial(self._judge, name, None, context)
-            change = await judge()
             return await inner((request async for request, _ in _rechecked(requests, judge, change)), context)
 
         return call
 
     def _both(self, name: str, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> AsyncIterator[Any]:
+            change = await self._admitted(name, None, context)
             judge = partial(self._judge, name, None, context)
-            change = await judge()
             async for answer, _ in _rechecked(answers_of(inner(requests, context)), judge, change):
                 yield answer
 
@@ -141,6 +150,27 @@ class Guarded(Interceptor):
             raise InvalidArgument.of("request", size, f"one of at most {STRANGER_BYTES} bytes")
         return request
 
+    async def _admitted(self, name: str, request: Any, context: Any) -> Change | None:
+        """Judges a call at its beginning; a refusal may be delayed."""
+        try:
+            return await self._judge(name, request, context)
+        except KeelmanError as error:
+            await self._delay(error, context)
+            raise
+
+    async def _delay(self, error: KeelmanError, context: Any) -> None:
+        if self._on_refusal is not None:
+            await self._on_refusal(error, peer_host(context))
+
+    def _refusing(self, error: KeelmanError) -> Any:
+        """Returns a handler that refuses a call and reads nothing of its request."""
+
+        async def call(requests: Any, context: Any) -> None:
+            await self._delay(error, context)
+            raise error
+
+        return grpc.stream_stream_rpc_method_handler(call)
+
     async def _judge(self, name: str, request: Any, context: Any) -> Change | None:
         given = request_of(name, request)
         return await self._admit(Incoming(name, _texts(context.invocation_metadata()), peer_identity(context), given))
@@ -148,15 +178,6 @@ class Guarded(Interceptor):
 
 def _texts(metadata: Any) -> dict[str, str]:
     return {key: value for key, value in metadata or () if isinstance(value, str)}
-
-
-def _refusing(error: KeelmanError) -> Any:
-    """Returns a handler that refuses a call and reads nothing of its request."""
-
-    async def call(requests: Any, context: Any) -> None:
-        raise error
-
-    return grpc.stream_stream_rpc_method_handler(call)
 
 
 async def _rechecked(

@@ -40,6 +40,12 @@ class Settings(WorkerAccessSettings):
         "refused, with the caller, the address, the call, the resource and the outcome; ten older files of 16 MiB are "
         "kept. Empty: none.",
     )
+    free_failures: int = setting(
+        200,
+        "The number of calls with unknown credentials that one address may make in a minute; each further one is "
+        "answered later, up to 5 s. Known callers are never delayed.",
+        minimum=1,
+    )
     client_port: int = setting(
         0, "Port of a second gRPC server, for callers who show a certificate of client_ca; 0: none.", minimum=0,
         maximum=65535,

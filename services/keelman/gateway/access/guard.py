@@ -23,7 +23,7 @@ from keelman.gateway.proxy import named_cluster, split_path
 from keelman.model.errors import Internal, KeelmanError, PermissionDenied, Unauthenticated
 from keelman.rpc.actors import act_for
 from keelman.rpc.batches import methods_in
-from keelman.rpc.guarded import Change, Incoming
+from keelman.rpc.guarded import Change, Incoming, Refusal
 from keelman.runtime.http.errors import error_body
 from keelman.runtime.logs.logging import get_logger
 from keelman.workers.rest.client import SAFE, status_of
@@ -116,10 +116,12 @@ def _cutting(cut: Callable[[Any, GatewayCaller], None], caller: GatewayCaller) -
 class HttpGuard:
     """An ASGI application around the gateway's own."""
 
-    def __init__(self, app: ASGIApp, callers: Callers, admission: Admission) -> None:
+    def __init__(self, app: ASGIApp, callers: Callers, admission: Admission, on_refusal: Refusal) -> None:
+        """`on_refusal` may delay the answer to a refused request."""
         self._app = app
         self._callers = callers
         self._admission = admission
+        self._on_refusal = on_refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request, or refuses it in the form of its API."""
@@ -130,6 +132,7 @@ class HttpGuard:
         try:
             caller, is_own = self._admitted(scope, segments)
         except KeelmanError as error:
+            await self._on_refusal(error, (scope.get("client") or ("", 0))[0])
             await refusal(segments, error)(scope, receive, send)
             return
         if is_own:  # credentials for the gateway are not passed on

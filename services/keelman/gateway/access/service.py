@@ -15,6 +15,7 @@ from keelman.api.event.v1.audit_record_service_pb2 import RecordAuditEventsReque
 from keelman.gateway.access.audit import Audit, AuditedHttp, AuditedRpcs
 from keelman.gateway.access.audit_queue import AuditQueue
 from keelman.gateway.access.callers import Admission, Callers
+from keelman.gateway.access.failures import Failures
 from keelman.gateway.access.guard import HttpGuard, RpcGuard
 from keelman.gateway.access.lookups import Lookups
 from keelman.gateway.calls import Calls
@@ -38,6 +39,7 @@ class Access:
         self._settings = settings
         file = settings.audit_file
         self._audit = Audit(None if file is None else file.expanduser().absolute(), AuditQueue(), settings.own_name)
+        self._failures = Failures(settings.free_failures)
         self._admission = self.callers.admission(settings.host)
         self._http_admission = self.callers.admission(settings.http_host)
         self._newest = tls.newest("gateway") if isinstance(tls, Tls) else tls
@@ -65,12 +67,12 @@ class Access:
         if self._admission is Admission.OPEN:
             return [recorded]
         guard = RpcGuard(self.callers, self._admission, Lookups(state))
-        return [recorded, Guarded(guard.admit, None if certified else guard.screen)]
+        return [recorded, Guarded(guard.admit, None if certified else guard.screen, self._failures.delay)]
 
     def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
         """Returns the HTTP server, with a guard before the application."""
         settings = self._settings
-        guarded: ASGIApp = HttpGuard(app, self.callers, self._http_admission)
+        guarded: ASGIApp = HttpGuard(app, self.callers, self._http_admission, self._failures.delay)
         return serve_http(
             AuditedHttp(guarded, self._audit, self.callers, self._http_admission),
             host=settings.http_host,
