@@ -6,12 +6,13 @@ from hypothesis import strategies as st
 from keelman.model.cluster import ClusterGoal, ClusterState, ManagedBrokers, WorkerCluster
 from keelman.model.node import NodeState
 from keelman.model.plan import PlanAction
-from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_of
 from keelman.state.clusters.status import worker_cluster_status
 from keelman.state.planning.draft import ports_taken
 from keelman.state.planning.places import has_labels
 from keelman.state.planning.planner import Plan
 from keelman.state.planning.scope import scope_of
+from keelman.state.planning.sparks import spark_address
 from keelman.state.resources.snapshot import Snapshot
 
 # The planner's transcripts use the same world.
@@ -39,6 +40,7 @@ step = st.one_of(
     st.tuples(st.just("roll"), cluster, st.sampled_from(["1", "2", "3"])),
     st.tuples(st.just("port"), st.booleans()),
     st.tuples(st.sampled_from(["start-brokers", "stop-brokers"])),
+    st.tuples(st.just("tenants"), node, st.sampled_from(["on", "off"])),
     st.tuples(st.just("linger"), node),
     st.tuples(st.just("linger")),
     st.tuples(st.just("obey")),
@@ -58,7 +60,7 @@ class Checked(World):
         """Nodes whose grace for a Spark service has ended since the last plan."""
 
     def do_linger(self, *nodes: str) -> None:
-        self.over |= self.lingering
+        self.over |= {spark.partition("/")[2] for spark in self.lingering}
         super().do_linger(*nodes)
 
     def settle(self) -> None:
@@ -161,10 +163,11 @@ class Checked(World):
     def check_sparks(self) -> None:
         for workload in self.workloads.values():
             if isinstance(workload.spec, WorkerSpec) and workload.goal is Goal.RUNNING:
-                spark = self.workloads[spark_name(workload.node)]
+                spark = self.workloads[spark_of(workload)]
                 assert isinstance(spark.spec, SparkSpec)
                 assert spark.goal is Goal.RUNNING, "a running worker has a running Spark service"
-                assert workload.spec.spark_address == spark.address
+                assert spark.spec.tenant == workload.spec.tenant
+                assert workload.spec.spark_address == spark_address(spark)
 
 
 def _as_wanted(other: WorkerSpec, new: WorkerSpec) -> bool:

@@ -207,6 +207,9 @@ class WorkerClusterSpec:
     log_delivery: LogDelivery | None = None
     """The delivery of its logs; it reaches no process."""
     autoscale: Autoscale | None = None
+    tenant: str = ""
+    """Worker clusters of the same tenant share a user and a Spark service on each node; empty: it is a tenant of its
+    own."""
 
     @property
     def plugin_set(self) -> PluginSet:
@@ -286,6 +289,11 @@ class WorkerCluster(Resource):
         if self.spec.autoscale is not None and not self.spec.nodes:
             return self.spec.autoscale.bounded(self.scaling.workers)
         return len(self.spec.nodes) or self.spec.count
+
+    @property
+    def tenant(self) -> str:
+        """The tenant that its workers belong to."""
+        return self.spec.tenant or self.name
 
     @property
     def went_back(self) -> WentBack | None:

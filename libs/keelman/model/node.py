@@ -78,6 +78,8 @@ class Node(Resource):
     """New at each start of its agent's process."""
     broker_tls: bool = False
     """Its agent starts brokers with TLS; agents of earlier versions would start them in plain text."""
+    tenant_users: bool = False
+    """Its agent runs the workloads of each tenant as a user of their own."""
 
     @property
     def host(self) -> str:

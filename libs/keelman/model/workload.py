@@ -111,13 +111,15 @@ class BrokerSpec:
 
 @dataclass(frozen=True, slots=True)
 class SparkSpec:
-    """The Spark service of a node."""
+    """The Spark service of a node, or of one tenant of a node. `port` 0: it listens on its Unix socket only."""
 
     host: str
     port: int
     master: str
     reports_bootstrap_servers: str = ""
     reports_client_properties: Mapping[str, str] = field(default_factory=dict)
+    tenant: str = ""
+    """The tenant whose user it runs as; empty: the node's user for all workloads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +162,9 @@ class WorkerSpec:
     """Addresses of host names, for this worker only."""
     log_targets: LogTargets = NO_TARGETS
     """The targets to which its agent delivers its log; the process is not affected."""
+    tenant: str = ""
+    """The tenant whose user it runs as, and whose Spark service copies for it; empty: the node's user for all
+    workloads, and the node's Spark service."""
 
 
 WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec
@@ -301,9 +306,19 @@ def broker_name(cluster: str, number: int) -> str:
     return f"{WorkloadKind.BROKER}/{cluster}/{number}"
 
 
-def spark_name(node: str) -> str:
-    """Returns the name of the workload of a node's Spark service."""
-    return f"{WorkloadKind.SPARK}/{node}"
+def spark_name(node: str, tenant: str = "") -> str:
+    """Returns the name of the workload of a node's Spark service, or of a tenant's own Spark service there."""
+    return f"{WorkloadKind.SPARK}/{node}/{tenant}" if tenant else f"{WorkloadKind.SPARK}/{node}"
+
+
+def spark_of(worker: Workload) -> str:
+    """Returns the name of the workload of the Spark service that copies for a worker."""
+    return spark_name(worker.node, tenant_of(worker))
+
+
+def tenant_of(workload: Workload) -> str:
+    """Returns the tenant whose user a workload runs as; empty for the node's user for all workloads."""
+    return "" if isinstance(workload.spec, BrokerSpec) else workload.spec.tenant
 
 
 def worker_name(cluster: str, number: int) -> str:

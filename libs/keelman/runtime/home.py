@@ -62,6 +62,10 @@ class Home:
     """Held (flock) by the agent of this home while it lives."""
     assignments = Under("agent", "assignments.json")
     """The agent's last orders, so that it continues without the state service."""
+    tenants = Under("agent", "tenants.json")
+    """The numbers of the users that the node's tenants have."""
+    tenant_caches = Under("caches-of-tenants")
+    """Parent of the caches of the node's tenants."""
     workloads = Under("workloads")
     """Parent of the workloads' folders."""
     broker_data = Under("broker-data")
@@ -97,12 +101,16 @@ class Home:
         long."""
         return self._socket("run", f"{name.replace('/', '-')}.sock")
 
-    def _socket(self, folder: str, file: str) -> Path:
+    def _socket(self, folder: str, file: str, aside: Path | None = None) -> Path:
         path = self.root / folder / file
         if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
             return path
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
-        path = Path(tempfile.gettempdir()) / f"keelman-{os.getuid()}-{digest}{folder.removeprefix('run')}" / file
+        path = (
+            (aside or Path(tempfile.gettempdir()))
+            / f"keelman-{os.getuid()}-{digest}{folder.removeprefix('run')}"
+            / file
+        )
         if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
             path = path.with_name(hashlib.sha256(file.encode()).hexdigest()[:12] + ".sock")
         return path
@@ -118,16 +126,20 @@ def leave_sockets(folder: Path) -> None:
 @dataclass(frozen=True, slots=True)
 class SharedHome(Home):
     """A home in which workloads, or brokers, run as a user of their own: their sockets are in a folder of that
-    user's."""
+    user's. Where tenants have users of their own, each workload but a broker has a folder for its socket."""
 
     workloads_apart: bool = True
     brokers_apart: bool = False
+    tenants_apart: bool = False
 
     def socket(self, name: str) -> Path:
         """Returns the path of a Unix socket; a workload's, with a kind and a name, is apart from those of services."""
         file = f"{name.replace('/', '-')}.sock"
         if self.brokers_apart and name.startswith("broker/"):
             return self._socket("run-of-brokers", file)
+        if self.tenants_apart and "/" in name and not name.startswith("broker/"):
+            folder = f"run-of-workloads/{name.replace('/', '-')}"
+            return self._socket(folder, "s", Path("/run"))  # a tenant has a /tmp of its own
         if self.workloads_apart and "/" in name:
             return self._socket("run-of-workloads", file)
         return self._socket("run", file)

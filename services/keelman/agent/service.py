@@ -65,14 +65,17 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         assignments.load()
         plugins = NodePlugins(home.plugins, downloads(settings.state_address, trust.link), settings.plugin_seconds)
         await asyncio.to_thread(plugins.begin)
-        secrets, bucket_keys = SecretFiles(home, surroundings.owner), BucketKeys(bucket_keys_file(home))
+        secrets, bucket_keys = SecretFiles(home), BucketKeys(bucket_keys_file(home))
         shipping = Shipping(home, node, settings.shipping_limits, bucket_keys)
         certificate = _certificate(settings, home, trust, surroundings)
         supervisor = Supervisor(
             home,
             Launcher(
                 home,
-                commands or commands_for(settings.trust_of_workloads, secrets, settings.broker_data, certificate),
+                commands
+                or commands_for(
+                    settings.trust_of_workloads, secrets, settings.broker_data, certificate, settings.tenant_users
+                ),
                 grace_seconds=settings.grace_seconds,
                 log_keeping=settings.log_keeping,
                 surroundings=surroundings,
@@ -166,6 +169,7 @@ def registration(settings: Settings, node: str) -> Registration:
         version=own_version(),
         incarnation=uuid.uuid4().hex,
         broker_tls=True,
+        tenant_users=bool(settings.tenant_users),
     )
 
 

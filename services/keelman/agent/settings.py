@@ -111,6 +111,11 @@ class Settings(ProcessSettings):
         "User that brokers run as, by name or number, where the agent is root: their data is then closed to all other "
         "workloads; empty means as the others do.",
     )
+    tenant_users: str = setting(
+        "",
+        "Numbers of users, as first-last, that no account of the host has: the workloads of each tenant run as one of "
+        "them, confined, where the agent is root; empty: tenants are not separated on this node.",
+    )
     pass_environment: tuple[str, ...] = setting(
         (),
         "Environment variables that workloads get besides the usual ones, e.g. AWS_*; they get no others.",
@@ -133,9 +138,13 @@ class Settings(ProcessSettings):
         """What workloads find around them. Raises InvalidArgument."""
         if not re.fullmatch("[0-7]{3,4}", self.umask):
             raise InvalidArgument.of("agent.umask", self.umask, "three octal digits, e.g. 077 or 022")
+        if self.tenant_users and self.trust == LOOPBACK:
+            legal = "empty, or trust = installation or mesh: else each process of this host may call the agent"
+            raise InvalidArgument.of("agent.tenant_users", self.tenant_users, legal)
         return surroundings_for(
-            self.workload_user, self.pass_environment, int(self.umask, 8), self.folder, broker_user=self.broker_user
-        )
+            self.workload_user, self.pass_environment, int(self.umask, 8), self.folder, broker_user=self.broker_user,
+            tenant_users=self.tenant_users,
+        )  # fmt: skip
 
     @property
     def node_name(self) -> str:

@@ -75,7 +75,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
     begin = starter(settings, master, pack, path, stop)
     if settings.trust != MESH and not is_loopback(settings.host):
         raise InvalidArgument.of("spark.host", settings.host, "a loopback address, or any address with trust = mesh")
-    if not port_is_free(settings.host, settings.port):
+    if settings.port and not port_is_free(settings.host, settings.port):
         raise port_taken("spark", settings.host, settings.port)
     folder = settings.folder / "spark"
     fresh_folder(folder)
@@ -115,7 +115,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
             serve(
                 *services(dispatcher, watchers, settings, lambda: spark.problem),
                 host=settings.host,
-                port=settings.port,
+                port=settings.port or None,
                 socket=settings.health_socket,
                 trust=settings.trust,
                 label="spark",

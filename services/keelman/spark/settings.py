@@ -20,7 +20,9 @@ class Settings(MasterSettings):
     """Settings of one Spark service."""
 
     host: str = setting("127.0.0.1", "Address that gRPC listens on and that slots call home to.")
-    port: int = setting(7430, "Port that gRPC listens on.", minimum=1, maximum=65535)
+    port: int = setting(
+        7430, "Port that gRPC listens on; 0: none, workers and slots come by health_socket.", minimum=0, maximum=65535
+    )
     trust: str = setting(
         "loopback",
         "Who secures gRPC off loopback: with mesh a sidecar does, else the host must be a loopback address.",

@@ -122,7 +122,7 @@ class Executor:
 
     def _plan(self, snapshot: Snapshot, scope: Scope) -> Plan:
         now = self.clock()
-        return make_plan(snapshot, self.limits, scope, self._figures_of, lambda node: self.idle.lingers(node, now))
+        return make_plan(snapshot, self.limits, scope, self._figures_of, lambda spark: self.idle.lingers(spark, now))
 
     def _done(self, count: int, seen: int, scope: Scope, *, is_check: bool) -> None:
         del self._changes[:count]

@@ -97,7 +97,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         api = RestApi(peer_tls(properties), standalone=properties.standalone, post_config=settings.post_config)
         stack.push_async_callback(api.close)
         entrance = await stack.enter_async_context(AsyncExitStack())
-        front = await entrance.enter_async_context(open_front(api.app, properties))
+        front = await entrance.enter_async_context(open_front(api.app, properties, settings.admits))
         worker, url = front.worker, front.url
         spark = await stack.enter_async_context(open_spark(settings, properties, front, stop))
         log.info("worker_properties", properties=shown(properties.raw))

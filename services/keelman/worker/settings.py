@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.runtime.http.local_peers import LocalPeers
+from keelman.runtime.http.server import Admits, all_peers
+from keelman.runtime.processes.users import users_range
 from keelman.runtime.settings import ProcessSettings, setting
 from keelman.worker.intervals import SPARK_AWAY_SECONDS
 
@@ -36,6 +39,11 @@ class Settings(ProcessSettings):
     routes: dict[str, str] = setting(
         {}, "Addresses of host names that slots have for themselves, as this worker has; its agent sets them."
     )
+    refused_users: str = setting(
+        "",
+        "Numbers of users, as first-last, whose connections from this host are refused, but for its own user's; its "
+        "agent sets the users of the node's tenants.",
+    )
     limit_cpus: float = setting(
         0.0, "Processors that its agent holds it to with its slots, for metrics; 0: those of the host.", minimum=0
     )
@@ -59,3 +67,10 @@ class Settings(ProcessSettings):
         None,
         "Folder for what the worker and its Spark write; empty means KEELMAN_HOME, else .keelman in the user's home.",
     )
+
+    @property
+    def admits(self) -> Admits:
+        """Whose connections the listeners take. Raises InvalidArgument."""
+        if not self.refused_users:
+            return all_peers
+        return LocalPeers(users_range("worker.refused_users", self.refused_users)).admits

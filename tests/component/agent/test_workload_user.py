@@ -8,7 +8,6 @@ import pwd
 import signal
 import stat
 import subprocess
-import sys
 import tempfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -26,6 +25,7 @@ from keelman.rpc.channels import channel
 from keelman.runtime.home import Home, SharedHome, cache_folder
 from keelman.runtime.processes.ports import free_ports
 from support.agent.agents import REMOVED, RUNNING, STOPPED, Node, healthy, running_node, workload
+from support.agent.other_users import reachable
 from support.agent.workloads import real_workloads
 from support.eventually import eventually
 
@@ -36,20 +36,6 @@ pytestmark = [
 ]
 NOBODY = pwd.getpwnam("nobody")
 DAEMON = pwd.getpwnam("daemon")
-
-
-def reachable(aside: Path) -> tuple[str, ...]:
-    """The command prefix for an agent whose Python is in root's own folder, so that other users can run it."""
-    hidden = Path.home()
-    if not Path(sys.executable).resolve().is_relative_to(hidden) or hidden.stat().st_mode & stat.S_IXOTH:
-        return ()
-    shown = {Path(sys.base_prefix), cache_folder()}
-    aside.mkdir(exist_ok=True)
-    script = f"set -e; mount --bind {hidden} {aside}; mount -t tmpfs -o mode=755 none {hidden}; "
-    script += "".join(
-        f"mkdir -p {path}; mount --bind {aside / path.relative_to(hidden)} {path}; " for path in shown if path.exists()
-    )
-    return ("unshare", "--mount", "sh", "-c", f'{script} exec "$@"', "sh")
 
 
 @pytest.fixture

@@ -57,14 +57,15 @@ from keelman.runtime.supervise import run_process
 def script(workload, home):
     spec = workload.spec.worker
     if workload.spec.WhichOneof("kind") != "worker" or "script" not in spec.properties:
-        return commands.COMMANDS[str(workload.spec.WhichOneof("kind"))](workload, home)
+        return COMMANDS[str(workload.spec.WhichOneof("kind"))](workload, home)
     python = (sys.executable, *spec.properties.get("python", "-S -u").split(), "-c", spec.properties["script"])
     made = commands.PreparedProcess(python, {}, ((spec.host, spec.port),) if spec.port else ())
     return commands.routed(made, spec.routes, home.workload(workload.name))
 
 settings = load(Settings, "agent", flags=dict(a.split("=", 1) for a in sys.argv[1:])).settings
 configure("agent")
-table = {**commands.COMMANDS, "worker": script}
+COMMANDS = commands.command_table(tenant_users=settings.tenant_users)
+table = {**COMMANDS, "worker": script}
 sys.exit(run_process("keelman agent", lambda stop: service.run(settings, stop, commands=table)))
 """
 

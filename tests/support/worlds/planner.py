@@ -26,6 +26,7 @@ from keelman.model.workload import (
     Workload,
     WorkloadKind,
     WorkloadStatus,
+    spark_name,
 )
 from keelman.state.clusters.status import broker_cluster_status, worker_cluster_status
 from keelman.state.planning.draft import Limits
@@ -66,7 +67,7 @@ class World(ScriptWorld):
         self.workers: dict[str, WorkerCluster] = {}
         self.workloads: dict[str, Workload] = {}
         self.lingering: set[str] = set()
-        """Nodes whose Spark services may run without a worker."""
+        """Spark services that may run without a worker."""
         self.uids = 0
 
     def plan(self, scope: Scope | None = None) -> Plan:
@@ -84,8 +85,14 @@ class World(ScriptWorld):
             node = dataclasses.replace(node, agent_address="")
         if old is not None:
             cpus_too = {} if cpus != "0" else {"cpus": old.cpus, "memory_bytes": old.memory_bytes}
-            node = dataclasses.replace(node, spec=old.spec, figures=old.figures, **cpus_too)
+            node = dataclasses.replace(
+                node, spec=old.spec, figures=old.figures, tenant_users=old.tenant_users, **cpus_too
+            )
         self.nodes[name] = node
+
+    def do_tenants(self, name: str, on: str) -> None:
+        """The node's agent was started again with users for tenants, or without."""
+        self.nodes[name] = dataclasses.replace(self.nodes[name], tenant_users=on == "on")
 
     def do_label(self, name: str, **labels: str) -> None:
         self._node_spec(name, labels=labels)
@@ -161,6 +168,8 @@ class World(ScriptWorld):
                     spec = dataclasses.replace(spec, reserved_ports=tuple(int(p) for p in value.split(",") if p))
                 case "port" | "metrics_port" | "admin_port":
                     spec = dataclasses.replace(spec, **{key: int(value)})
+                case "tenant":
+                    spec = dataclasses.replace(spec, tenant=value)
                 case "https":
                     spec = dataclasses.replace(spec, https=value == "true")
                 case "cpus":
@@ -215,7 +224,7 @@ class World(ScriptWorld):
 
     def do_linger(self, *nodes: str) -> None:
         """Marks the Spark services of these nodes as idle for less than their grace."""
-        self.lingering = set(nodes)
+        self.lingering = set(map(spark_name, nodes))
 
     def do_obey(self, *names: str) -> None:
         """Agents reach the goal of these workloads, or of all."""

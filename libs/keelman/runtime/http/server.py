@@ -12,7 +12,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import uvicorn
 
@@ -25,6 +25,15 @@ LAST_HANDSHAKE_SECONDS = 1.0
 FULL_SECONDS = 0.2  # how long no connection is accepted once this process has no descriptors left
 
 
+Admits: TypeAlias = Callable[[socket.socket], bool]
+"""Returns whether a new connection is served."""
+
+
+def all_peers(client: socket.socket) -> bool:
+    """Admits every connection."""
+    return True
+
+
 class Listener:
     """One listening socket, from its creation until `close`, which must be awaited and loses no connection.
 
@@ -33,13 +42,19 @@ class Listener:
     """
 
     def __init__(
-        self, listener: socket.socket, make: Callable[[], BoundedHttpProtocol], tls: ssl.SSLContext | None = None
+        self,
+        listener: socket.socket,
+        make: Callable[[], BoundedHttpProtocol],
+        tls: ssl.SSLContext | None = None,
+        admits: Admits = all_peers,
     ) -> None:
-        """`make` returns a connection's protocol. The socket becomes this listener's own."""
+        """`make` returns a connection's protocol; connections that `admits` refuses are closed. The socket becomes this
+        listener's own."""
         listener.setblocking(False)
         self._listener = listener
         self._make = make
         self._tls = tls
+        self._admits = admits
         self._loop = asyncio.get_running_loop()
         self._greeted: dict[asyncio.Task[None], None] = {}
         self._closed = False
@@ -72,6 +87,9 @@ class Listener:
             self._loop.remove_reader(self._listener)
             self._loop.call_later(FULL_SECONDS, self._open)
             return False
+        if not self._admits(client):
+            client.close()
+            return True
         task = self._loop.create_task(self._greet(client))
         self._greeted[task] = None
         task.add_done_callback(lambda done: self._met(done, client))
@@ -104,13 +122,20 @@ KEEP_ALIVE_SECONDS = 75
 
 @contextlib.asynccontextmanager
 async def serve_http(
-    app: Any, *, host: str, port: int, label: str, tls: ssl.SSLContext | None = None, grace_seconds: float = 5.0
+    app: Any,
+    *,
+    host: str,
+    port: int,
+    label: str,
+    tls: ssl.SSLContext | None = None,
+    grace_seconds: float = 5.0,
+    admits: Admits = all_peers,
 ) -> AsyncIterator[int]:
     """Serves `app` until the block is left, then running requests get the grace to end; yields the port.
 
-    With `tls` it speaks https. `label` names the setting of host and port in messages. Raises Unavailable (PORT_TAKEN)
-    if the port is taken and InvalidArgument for an address that is not this host's. Adds no headers of its own: a
-    proxy's answers are unchanged.
+    With `tls` it speaks https; connections that `admits` refuses are closed. `label` names the setting of host and port
+    in messages. Raises Unavailable (PORT_TAKEN) if the port is taken and InvalidArgument for an address that is not
+    this host's. Adds no headers of its own: a proxy's answers are unchanged.
     """
     check_port(label, host, port)
     config = uvicorn.Config(
@@ -138,7 +163,7 @@ async def serve_http(
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     port = int(listener.getsockname()[1])
     # The server's own run loop would take over the signals and wake ten times a second; its end is all we need of it.
-    accepting = Listener(listener, partial(BoundedHttpProtocol, config, server.server_state, {}), tls)
+    accepting = Listener(listener, partial(BoundedHttpProtocol, config, server.server_state, {}), tls, admits)
     try:
         yield port
     finally:

@@ -21,7 +21,8 @@ HOSTS = "/etc/hosts"
 FAILED = 3
 """Exit code of the program if it cannot set up the host names."""
 _NEWNS, _NEWUSER = 0x00020000, 0x10000000
-_BIND, _REC, _SLAVE = 4096, 16384, 1 << 19
+BIND, REC = 4096, 16384
+_SLAVE = 1 << 19
 
 
 class NotPossible(Exception):
@@ -47,7 +48,7 @@ def enter(routes: Mapping[str, str]) -> None:
             text = hosts_text(own.read(), routes)
     except OSError as error:
         raise NotPossible(f"{HOSTS} of this host cannot be read: {error.strerror}") from None
-    _unshare()
+    unshare()
     _mount_over(HOSTS, text)
     _check(routes)
 
@@ -65,14 +66,27 @@ def hosts_text(own: str, routes: Mapping[str, str]) -> str:
     return "\n".join([*lines, *(f"{address} {name}" for name, address in sorted(routes.items())), ""])
 
 
-def _unshare() -> None:
+def unshare() -> None:
     """Moves this process into a mount namespace of its own; if that is not allowed, within a user namespace of its
-    own."""
+    own. Later mounts of the host are visible there, and none of its own is visible to the host. Raises NotPossible."""
+    _leave()
+    if reason := call("mount", None, b"/", None, REC | _SLAVE, None):
+        raise NotPossible(f"the mounts of this process cannot be kept apart from the host's: {reason}")
+
+
+def mount(source: str, target: str, *, flags: int, kind: str = "", options: str = "") -> None:
+    """Mounts a source at a target. Raises NotPossible."""
+    words = (source.encode(), target.encode(), kind.encode() or None, flags, options.encode() or None)
+    if reason := call("mount", *words):
+        raise NotPossible(f"nothing can be mounted over {target}: {reason}")
+
+
+def _leave() -> None:
     user, group = os.getuid(), os.getgid()
-    first = _call("unshare", _NEWNS)
+    first = call("unshare", _NEWNS)
     if not first:
         return
-    if second := _call("unshare", _NEWNS | _NEWUSER):
+    if second := call("unshare", _NEWNS | _NEWUSER):
         reason = f"it needs CAP_SYS_ADMIN ({first}), or a host where users may have user namespaces ({second})"
         raise NotPossible(f"no mount namespace: {reason}")
     try:
@@ -84,16 +98,13 @@ def _unshare() -> None:
 
 
 def _mount_over(target: str, text: str) -> None:
-    """Mounts the text over a file: later mounts of the host are visible here, and none of this is visible there."""
-    if reason := _call("mount", None, b"/", None, _REC | _SLAVE, None):
-        raise NotPossible(f"the mounts of this process cannot be kept apart from the host's: {reason}")
+    """Mounts the text over a file."""
     descriptor, path = tempfile.mkstemp(prefix="keelman-hosts-")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)
         os.chmod(path, 0o644)
-        if reason := _call("mount", path.encode(), target.encode(), None, _BIND, None):
-            raise NotPossible(f"nothing can be mounted over {target}: {reason}")
+        mount(path, target, flags=BIND)
     finally:
         with contextlib.suppress(OSError):
             os.unlink(path)
@@ -112,9 +123,9 @@ def _check(routes: Mapping[str, str]) -> None:
             raise NotPossible(f"the resolver of this host does not look into {HOSTS} first: {name!r} is not {address}")
 
 
-def _call(name: str, *arguments: object) -> str:
+def call(name: str, *arguments: object) -> str:
     """Calls a function of libc. Returns why it failed, empty if it succeeded."""
-    import ctypes  # noqa: PLC0415  (only where there are routes)
+    import ctypes  # noqa: PLC0415  (only where it is needed)
 
     function = getattr(ctypes.CDLL(None, use_errno=True), name)
     if name == "mount":

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from keelman.model.errors import InvalidArgument
+
+LEAST, MOST = 1000, 2**31 - 2
+"""The numbers that users of a range may have: those below are the system's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +30,15 @@ class User:
     def popen(self) -> dict[str, Any]:
         """Arguments of subprocess.Popen that run a process as this user and with no other rights."""
         return {"user": self.uid, "group": self.gid, "extra_groups": list(self.groups)}
+
+
+def users_range(setting: str, text: str) -> range:
+    """Returns the numbers of a setting such as 600000-604095. Raises InvalidArgument, naming the setting."""
+    found = re.fullmatch(r"([0-9]{1,10})-([0-9]{1,10})", text)
+    first, last = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not LEAST <= first < last <= MOST:
+        raise InvalidArgument.of(setting, text, f"first-last, numbers from {LEAST} to {MOST}, e.g. 600000-604095")
+    return range(first, last + 1)
 
 
 def find_user(setting: str, name: str) -> User:

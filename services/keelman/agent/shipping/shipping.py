@@ -18,6 +18,7 @@ from keelman.agent.shipping.target import LogTarget
 from keelman.agent.shipping.topic_target import TopicTarget
 from keelman.agent.workloads.logs import log_file
 from keelman.api.node.v1.workload_pb2 import LogProblem, LogTargets, Workload, WorkloadGoal
+from keelman.model.workload import spark_name
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.parts import Keeping
@@ -134,8 +135,8 @@ class Shipping:
             worker_id(workload.uid),
         )  # fmt: skip
         streams = [own]
-        if spec.spark_address:
-            spark = f"spark/{self._node}"
+        if not spec.kafka_connect:
+            spark = spark_name(self._node, spec.tenant)
             streams.append(
                 Stream(
                     f"{spec.worker_cluster}-slots-{self._node}", spark, log_file(self._home.workload(spark)),

@@ -20,10 +20,8 @@ class SecretFiles:
     """Writes the workers' files of secrets from the last message of the state service. After a restart of the agent
     they stay unchanged until its next message."""
 
-    def __init__(self, home: Home, owner: tuple[int, int] | None = None) -> None:
-        """`owner`: user and group that own the files."""
+    def __init__(self, home: Home) -> None:
         self._home = home
-        self._owner = owner
         self._known: dict[str, str] | None = None
 
     def take(self, message: NodeSecrets) -> None:
@@ -42,7 +40,8 @@ class SecretFiles:
             text = names.get(file.parent, NONE)
             try:
                 if file.read_text(encoding="utf-8") != text:
-                    write_file(file, text.encode(), owner=self._owner)
+                    folder = file.parent.stat()
+                    write_file(file, text.encode(), owner=(folder.st_uid, folder.st_gid))
                     log.info("secrets_written", folder=file.parent.name)
             except OSError as error:
                 log.error("secrets_not_written", file=str(file), error=str(error))

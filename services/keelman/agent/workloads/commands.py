@@ -18,7 +18,7 @@ from keelman.agent.trust.secrets import SECRETS, SecretFiles
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.connect.config.providers import secret_providers, with_secrets_file
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.workload import joined_address
+from keelman.model.workload import joined_address, spark_name
 from keelman.runtime.home import Home, read_json
 from keelman.runtime.processes.private_hosts import with_routes
 from keelman.workers import reach_note
@@ -134,7 +134,8 @@ def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepare
     }
     files = _reports_file(spec.reports_client_properties, folder, settings)
     files["settings.toml"] = toml(settings)
-    return PreparedProcess(_run("spark", folder), files, ((spec.host, spec.port),))
+    ports = ((spec.host, spec.port),) if spec.port else ()
+    return PreparedProcess(_run("spark", folder), files, ports)
 
 
 def _reports_file(properties: Mapping[str, str], folder: Path, settings: dict[str, Any]) -> dict[str, str]:
@@ -158,9 +159,11 @@ def own_settings(service: str, home: Home) -> dict[str, str]:
         raise InvalidArgument.of(str(file), "", f"a readable TOML file ({error})") from None
 
 
-def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -> PreparedProcess:
+def worker(
+    workload: Workload, home: Home, secrets: SecretFiles | None = None, tenant_users: str = ""
+) -> PreparedProcess:
     """Returns a Connect worker, configured by a worker.properties like Connect's own, with a file of the secrets it may
-    read."""
+    read. `tenant_users`: numbers of the users of tenants, whose connections it refuses."""
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     if spec.kafka_connect:
         return kafka_connect(workload, home)
@@ -176,11 +179,12 @@ def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -
         "member_file": folder / MEMBER,
         "brokers_file": folder / reach_note.FILE,
         "worker_cluster": spec.worker_cluster,
-        "spark_address": spec.spark_address,
+        "spark_address": _spark_address(workload, home),
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
         "health_socket": socket,
         **({"plugins": plugins} if plugins else {}),
         **_limits(workload),
+        **({"refused_users": tenant_users} if tenant_users else {}),
         **({"routes": dict(spec.routes)} if spec.routes else {}),
     }
     files = {
@@ -192,6 +196,14 @@ def worker(workload: Workload, home: Home, secrets: SecretFiles | None = None) -
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
     return routed(PreparedProcess(_run("worker", folder), files, opened), spec.routes, folder)
+
+
+def _spark_address(workload: Workload, home: Home) -> str:
+    """Returns the address of the Spark service that copies for a worker: a tenant's has a Unix socket only."""
+    spec = workload.spec.worker
+    if spec.spark_address or not spec.tenant:
+        return str(spec.spark_address)
+    return f"unix:{home.socket(spark_name(workload.node, spec.tenant))}"
 
 
 def _limits(workload: Workload) -> dict[str, Any]:
@@ -257,7 +269,7 @@ def farewell(folder: Path) -> tuple[str, ...]:
         if not aside.exists():  # else an earlier agent ended before the farewell
             return ()
     files = ("--properties-file", str(folder / "worker.properties"), "--member-file", str(aside))
-    command = (sys.executable, "-m", "keelman.worker.group.farewell", *files)
+    command = (sys.executable, "-P", "-m", "keelman.worker.group.farewell", *files)
     return with_routes(command, folder / ROUTES) if _has_routes(folder) else command
 
 
@@ -273,13 +285,15 @@ def command_table(
     secrets: SecretFiles | None = None,
     data_root: Path | None = None,
     certificate: Certificate | None = None,
+    tenant_users: str = "",
 ) -> dict[str, Command]:
     """Returns the starter of each kind of workload. `secrets` are those of the node's workers. Brokers' data folders
-    are below `data_root`, by default in the home; `certificate` is shown by those with TLS."""
+    are below `data_root`, by default in the home; `certificate` is shown by those with TLS. `tenant_users`: numbers of
+    the users of tenants."""
     return {
         "broker": partial(broker, data_root=data_root, certificate=certificate),
         "spark": partial(spark, trust=trust),
-        "worker": partial(worker, secrets=secrets),
+        "worker": partial(worker, secrets=secrets, tenant_users=tenant_users),
     }
 
 
@@ -287,7 +301,7 @@ COMMANDS: Mapping[str, Command] = command_table()
 
 
 def _run(service: str, folder: Path) -> tuple[str, ...]:
-    return (sys.executable, "-m", f"keelman.{service}", "run", "--file", str(folder / "settings.toml"))
+    return (sys.executable, "-P", "-m", f"keelman.{service}", "run", "--file", str(folder / "settings.toml"))
 
 
 def toml(values: Mapping[str, Any]) -> str:

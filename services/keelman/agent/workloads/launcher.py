@@ -125,8 +125,8 @@ class Launcher:
         command = farewell(local.folder) if local.kind == "worker" else ()
         if not command:
             return
-        surroundings = self._surroundings.of(local.kind)
         try:
+            surroundings = self._surroundings_of(local)
             with os.fdopen(open_for(surroundings.user, log_file(local.folder)), "ab") as output:
                 child = await asyncio.create_subprocess_exec(
                     *command,
@@ -139,7 +139,7 @@ class Launcher:
                 )
             hurry(child.pid)
             code = await child.wait()
-        except OSError as error:
+        except (KeelmanError, OSError) as error:
             log.warning("farewell_failed", workload=local.name, error=str(error))
             return
         log.info("farewell_said", workload=local.name, exit_code=code)
@@ -163,6 +163,9 @@ class Launcher:
         local.log_problem = ""
         if keeper:
             log.info("log_cut", workload=local.name, parts=keeper)
+
+    def _surroundings_of(self, local: Local) -> Surroundings:
+        return self._surroundings.of(local.kind, local.tenant)
 
     def _keep_end(self, local: Local) -> None:
         if local.record is not None:
@@ -206,7 +209,7 @@ class Launcher:
                     reason="PORT_TAKEN",
                     metadata={"host": host, "port": str(port)},
                 )
-        surroundings = self._surroundings.of(kind)
+        surroundings = await asyncio.to_thread(self._surroundings_of, local)
         await asyncio.to_thread(surroundings.check_apart)
         await asyncio.to_thread(surroundings.prepare, local.folder, self._home.socket(local.name))
         local.removed = False
@@ -223,9 +226,10 @@ class Launcher:
     async def _start(self, local: Local) -> None:
         if local.prepared is None:
             return
-        surroundings = self._surroundings.of(local.kind)
-        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits, surroundings.user)
-        record = held_record(local.new_record(local.prepared.command), held, local.limits)
+        surroundings = await asyncio.to_thread(self._surroundings_of, local)
+        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits, surroundings.popen_user)
+        command = surroundings.confined(local.prepared.command, local.folder)
+        record = held_record(local.new_record(command), held, local.limits)
         environment = surroundings.environment(local.kind, local.folder, local.prepared.files)
         child = children.start(
             local.folder,
@@ -233,7 +237,7 @@ class Launcher:
             log=log_file(local.folder),
             environment=environment,
             umask=surroundings.umask,
-            user=None if held.drops else surroundings.user,
+            user=None if held.drops else surroundings.popen_user,
             enter=held.enter,
         )
         local.child, local.record, local.killed = child, child.record, None

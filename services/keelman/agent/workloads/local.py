@@ -101,6 +101,13 @@ class Local:
         return self.name.partition("/")[0]
 
     @property
+    def tenant(self) -> str:
+        """The tenant whose user it runs as; empty for the node's user for all workloads."""
+        if self.workload is None or self.kind not in ("spark", "worker"):
+            return ""
+        return str(getattr(self.workload.spec, self.kind).tenant)
+
+    @property
     def generation(self) -> int:
         """The generation of the assigned workload; of the process when nothing is assigned."""
         if self.workload is not None:

@@ -23,12 +23,16 @@ HERE = "127.0.0.1"
 
 
 def commands_for(
-    trust: str, secrets: SecretFiles, data_root: Path, certificate: Certificate | None = None
+    trust: str,
+    secrets: SecretFiles,
+    data_root: Path,
+    certificate: Certificate | None = None,
+    tenant_users: str = "",
 ) -> dict[str, Command]:
     """Returns the starter of each kind of workload for this trust."""
     if trust != HTTPS:
-        return command_table(trust, secrets, data_root, certificate)
-    table = command_table(LOOPBACK, secrets, data_root, certificate)
+        return command_table(trust, secrets, data_root, certificate, tenant_users)
+    table = command_table(LOOPBACK, secrets, data_root, certificate, tenant_users)
     return {
         "broker": partial(_broker, table["broker"]),
         "spark": partial(_spark, table["spark"]),
@@ -59,7 +63,8 @@ def _worker(command: Command, workload: Workload, home: Home) -> PreparedProcess
     if not is_loopback(spec.host):
         if problem := open_listener(spec):
             raise _refused(workload, f"{problem}, and the network of {spec.host} is not secured")
-        spec.spark_address = f"{HERE}:{spec.spark_address.rpartition(':')[2]}"
+        if spec.spark_address:
+            spec.spark_address = f"{HERE}:{spec.spark_address.rpartition(':')[2]}"
     return command(own, home)
 
 

@@ -19,8 +19,10 @@ MAX_CLOCK_SECONDS = 5.0
 """The largest legal error of a clock: certificates, and times in logs and records, depend on it."""
 
 
-def node_findings(nodes: Iterable[Any], version: str) -> Iterator[Finding]:
-    """Yields the problems of nodes. `version` is this command's version of keelman; empty if unknown."""
+def node_findings(nodes: Iterable[Any], version: str, clusters: Iterable[Any] = ()) -> Iterator[Finding]:
+    """Yields the problems of nodes. `version` is this command's version of keelman; empty if unknown. `clusters` are
+    the worker clusters, which may name tenants."""
+    tenants = sorted({cluster.spec.tenant for cluster in clusters} - {""})
     for node in nodes:
         name, status, state = f"node/{node.name}", node.status, state_word(node.status)
         if state == "OFFLINE":
@@ -37,6 +39,13 @@ def node_findings(nodes: Iterable[Any], version: str) -> Iterator[Finding]:
             yield Finding(
                 "versions", name, f"its agent runs keelman {status.version}, and this is {version}",
                 "upgrade the older one: state and gateway first, then agents, one node after the other",
+            )  # fmt: skip
+        if tenants and not status.tenant_users:
+            yield Finding(
+                "tenants", name,
+                f"it has one user for the connectors of all tenants ({', '.join(tenants)}): they can read each other's "
+                "files, passwords and memory",
+                "set `agent.tenant_users` of an agent that is root, e.g. 600000-604095, and restart it",
             )  # fmt: skip
         if status.HasField("figures"):
             yield from _figures(name, status)

@@ -208,6 +208,7 @@ COLUMNS: dict[str, tuple[OutputColumn, ...]] = {
             "MEMORY FREE", lambda r: _figure(r, lambda f: size(f.memory_available_bytes)), wide=True, number=True
         ),
         OutputColumn("DISK FREE", lambda r: _figure(r, lambda f: size(f.disk_free_bytes)), wide=True, number=True),
+        OutputColumn("TENANTS", lambda r: "apart" if r.status.tenant_users else "one user", wide=True),
         OutputColumn("LABELS", _labels, wide=True),
         OutputColumn("HEARTBEAT", lambda r: age(r.status.heartbeat_time), wide=True, number=True),
         OutputColumn("MESSAGE", lambda r: _first_line(r.status.message), wide=True),

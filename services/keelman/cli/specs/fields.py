@@ -130,7 +130,7 @@ def _workers(options: Given, change: GivenChange | None, spec: WorkerClusterSpec
     if options.reserved_ports:
         spec.reserved_ports[:] = _reserved(options)
         yield "reserved_ports"
-    for name in ("port", "metrics_port", "admin_port", "https", "shared_offset_topic"):
+    for name in ("port", "metrics_port", "admin_port", "https", "shared_offset_topic", "tenant"):
         if getattr(options, name) is not None:
             setattr(spec, name, getattr(options, name))
             yield name

@@ -90,6 +90,9 @@ class Given:
     shared_offset_topic: bool | None = option(
         "--shared-offset-topic/--no-shared-offset-topic", None, "Worker clusters may have one offset topic.", _WORKERS
     )
+    tenant: str | None = option(
+        "--tenant", "NAME", "Shares a user and a Spark service on each node with clusters of this tenant.", _WORKERS
+    )
     plugins: list[str] | None = option(
         "--plugin", "NAME[:VERSION]", "Plugin that workers load; may be repeated.", _WITH_WORKERS
     )

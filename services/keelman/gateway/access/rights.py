@@ -130,7 +130,7 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
     "keelman.api.connect.v1.WorkerClusterService": {
         "GetWorkerCluster": _view(NAMED),
         "ListWorkerClusters": _view(scopes.WORKER_CLUSTERS),
-        "CreateWorkerCluster": _administer(NAMED),
+        "CreateWorkerCluster": _administer(scopes.NEW_WORKER_CLUSTER),
         "UpdateWorkerCluster": _administer(NAMED),
         "DeleteWorkerCluster": _administer(NAMED),
         "StartWorkerCluster": _operate(NAMED),

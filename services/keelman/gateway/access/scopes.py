@@ -64,6 +64,11 @@ def _at(path: str, cluster: Callable[[str], str] = str) -> Find:
     return find
 
 
+async def _new_worker_cluster(request: Any, lookup: Lookup) -> tuple[str, ...]:
+    """Finds a new worker cluster and the one whose name its tenant has: it would share its user."""
+    return (request.name, request.spec.tenant) if request.spec.tenant else (request.name,)
+
+
 def _of_worker(name: str) -> str:
     """Returns the worker cluster of a worker such as demo/0; "" for another name."""
     cluster, _, number = name.partition("/")
@@ -176,6 +181,7 @@ EACH = CallScope(_EACH, _none)
 INSTALLATION = CallScope(_INSTALLATION)
 CLUSTER = CallScope("cluster", _at("worker_cluster"))
 NAMED = CallScope("cluster", _at("name"))
+NEW_WORKER_CLUSTER = CallScope("cluster, and the tenant that it joins", _new_worker_cluster)
 NEW_DEFINITION = CallScope("cluster", _at("spec.worker_cluster"))
 DEFINITION = CallScope("cluster of the definition", _definition)
 OPERATION = CallScope("cluster of what it is about", _operation)

@@ -86,9 +86,10 @@ def forget_session() -> None:
 
 
 def session_configuration(master: str, folder: str) -> dict[str, str]:
-    """Returns Spark's own settings: nothing listens off loopback, is retried behind our back, or is compiled for one
-    row."""
-    return {
+    """Returns Spark's own settings: nothing listens off loopback or answers other users of the host, is retried behind
+    our back, or is compiled for one row."""
+    own = {"spark.authenticate": "true"} if master.startswith("local") else {}
+    return own | {
         "spark.master": master,
         "spark.app.name": "keelman",
         "spark.ui.enabled": "false",

@@ -39,7 +39,11 @@ class SlotHome:
                 raise InvalidArgument.of(
                     "spark.advertised_address", "", f"host:port of this host that executors of {master.shown} reach"
                 )
-            return cls(joined_address(settings.host, settings.port))
+            if settings.port:
+                return cls(joined_address(settings.host, settings.port))
+            if settings.health_socket is None:
+                raise InvalidArgument.of("spark.port", 0, "1 to 65535, or 0 with health_socket")
+            return cls(f"unix:{settings.health_socket}")
         host, port = split_address("spark.advertised_address", settings.advertised_address)
         bind = settings.advertised_bind_host or host
         if tls is None:

@@ -24,7 +24,7 @@ from keelman.model.workload import (
     WorkerSpec,
     Workload,
     WorkloadKind,
-    spark_name,
+    spark_of,
 )
 from keelman.state.clusters.kafka_names import clash
 from keelman.state.planning.draft import ports_taken
@@ -74,24 +74,21 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
     leaving = sum(w.goal is Goal.REMOVED for w in workers)
     if cluster.goal is ClusterGoal.RUNNING:  # leaving workers no longer belong to it
         workers = [w for w in workers if w.goal is not Goal.REMOVED]
-    sparks = {
-        w.node: snapshot.workloads[spark_name(w.node)]
-        for w in workers
-        if needs_spark(w) and spark_name(w.node) in snapshot.workloads
-    }
+    names = {spark_of(w) for w in workers if needs_spark(w)}
+    sparks = [snapshot.workloads[name] for name in sorted(names) if name in snapshot.workloads]
     state, message = _state(cluster.goal, cluster.note, workers, cluster.wanted_workers, snapshot)
     if cluster.goal is ClusterGoal.RUNNING:
-        broken = [s for s in sparks.values() if s.is_broken]
+        broken = [s for s in sparks if s.is_broken]
         if broken:
             state, message = ClusterState.DEGRADED, "; ".join(filter(None, [message, *map(_why_failed, broken)]))
-        elif state is ClusterState.RUNNING and not all(s.is_in(ProcessState.RUNNING) for s in sparks.values()):
+        elif state is ClusterState.RUNNING and not all(s.is_in(ProcessState.RUNNING) for s in sparks):
             state, message = ClusterState.STARTING, "the Spark service is starting"
     ready = [w for w in workers if w.is_in(ProcessState.RUNNING) and not snapshot.is_offline(w.node)]
     rollout = rollout_of(cluster, workers, snapshot)
     if rollout is not None and rollout.state is RolloutState.HALTED and state is ClusterState.RUNNING:
         state, message = ClusterState.DEGRADED, f"the rollout was halted at {rollout.worker}: {rollout.message}"
     message = "; ".join(filter(None, [message, clash(cluster, snapshot)]))
-    stuck = cluster.goal is ClusterGoal.RUNNING and is_stuck((*workers, *sparks.values()), cluster.spec.ports)
+    stuck = cluster.goal is ClusterGoal.RUNNING and is_stuck((*workers, *sparks), cluster.spec.ports)
     urls = tuple(_rest_url(w) for w in ready)
     return WorkerClusterStatus(state, message, len(ready), urls, rollout, stuck, leaving)
 

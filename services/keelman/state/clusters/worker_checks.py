@@ -7,6 +7,7 @@ from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, Work
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.rules import field_checks
 from keelman.model.rules.log_checks import check_log_delivery
+from keelman.model.rules.names import checked_name
 from keelman.state.clusters.goals import check_not_deleted
 from keelman.state.clusters.kafka_names import check_own_names
 from keelman.state.clusters.port_checks import check_ports_free
@@ -35,6 +36,8 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
         if spec.engine is not WorkerEngine.KEELMAN:
             legal = "nothing: workers of this engine do not report their use; set a count"
             raise InvalidArgument.of("spec.autoscale", spec.engine, legal)
+    if spec.tenant:
+        checked_name("spec.tenant", spec.tenant)
     field_checks.check_routes("spec.routes", spec.routes)
     if spec.log_delivery is not None:
         check_log_delivery("spec.log_delivery", spec.log_delivery)
@@ -50,6 +53,7 @@ def check_change(cluster: WorkerCluster, new: WorkerClusterSpec) -> None:
     now."""
     old = cluster.spec
     check_same("spec.origin", old.annotations.origin, new.annotations.origin)
+    check_same("spec.tenant", old.tenant, new.tenant)
     is_stopped = cluster.goal is ClusterGoal.STOPPED and cluster.status.state is ClusterState.STOPPED
     if old.broker_cluster != new.broker_cluster and not is_stopped:
         raise FailedPrecondition(

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from keelman.model.cluster import ClusterGoal, ExternalBrokers
+from keelman.model.cluster import ClusterGoal, ExternalBrokers, WorkerCluster
 from keelman.model.node import Node
 from keelman.model.plugins.plugin_set import WentBack
 from keelman.model.workload import (
@@ -62,7 +62,7 @@ class Draft:
         self.freed = False
         """True when the plan has freed a port or a place since this was last set to False."""
         self.sparks: dict[str, Workload] = {}
-        """Spark services that this plan wants to run, by node."""
+        """Spark services that this plan wants to run, by name."""
         self.broker_notes: dict[str, str] = {}
         self.worker_notes: dict[str, str] = {}
         self.went_back: dict[str, WentBack] = {}
@@ -160,6 +160,10 @@ class Draft:
         if len(free) < count:
             raise NoPort(f"no free port is left in {allowed[0]}-{allowed[-1]} on node {node}")
         return free
+
+    def tenant_on(self, node: str, cluster: WorkerCluster) -> str:
+        """Returns the tenant of a cluster's workers on a node; empty where the node has one user for all workloads."""
+        return cluster.tenant if self.node(node).tenant_users else ""
 
     def workers_of(self, cluster: str) -> list[Workload]:
         """Returns the workers of a cluster, in the order of their numbers."""

@@ -3,8 +3,9 @@
 Rules. Brokers are pinned to their nodes and, once they have data, to their ports. Workers of a `nodes` placement are
 pinned too, each to its node and not to its place in the list; workers of a `count` placement go where the most room is
 left, apart from each other, and stay there until the node is offline, is drained or loses a label that they need.
-Changes of the settings of processes are rolled out worker by worker. A node that carries a running worker carries one
-Spark service; it ends when no worker there has needed it for a while. Any change of an agent's workloads is a new
+Changes of the settings of processes are rolled out worker by worker. A node that carries a running worker carries a
+Spark service for it: one for the node or, where tenants have users of their own, one for each tenant; it ends when no
+worker has needed it for a while. Any change of an agent's workloads is a new
 generation. A workload that has to go stays until its node reports REMOVED; one without data of its own does not wait
 for an offline node.
 """
@@ -49,8 +50,8 @@ class Plan:
         return self == Plan()
 
 
-def at_once(node: str) -> bool:
-    """Returns False: no node's Spark service keeps running without a worker."""
+def at_once(spark: str) -> bool:
+    """Returns False: no Spark service keeps running without a worker."""
     return False
 
 
@@ -63,7 +64,7 @@ def make_plan(
 ) -> Plan:
     """Returns the plan for one snapshot. `scope` limits it to the resources that may have changed since the last plan,
     with the same result. `figures` is called once something has to be placed, with the nodes that may get it; `lingers`
-    tells whether a node's Spark service keeps running although no worker there needs it.
+    tells whether a Spark service, by name, keeps running although no worker needs it.
 
     Planning again on the result of the plan gives an empty plan.
     """

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
+from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, spark_name, spark_of, tenant_of
 from keelman.state.planning.draft import Draft, ports_taken
 
 
-def spark_on(draft: Draft, node: str) -> Workload:
-    """Plans the node's Spark service as running, and returns it. Raises NoPort."""
-    if node in draft.sparks:
-        return draft.sparks[node]
-    name = spark_name(node)
+def spark_on(draft: Draft, node: str, tenant: str) -> Workload:
+    """Plans a Spark service as running, and returns it: the node's, or that of a tenant, which has no port. Raises
+    NoPort."""
+    name = spark_name(node, tenant)
+    if name in draft.sparks:
+        return draft.sparks[name]
     old = draft.workloads.get(name)
     reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
     if old is not None and isinstance(old.spec, SparkSpec):
         reports = still_good(old.spec.reports_bootstrap_servers, reports)
     properties = dict(draft.client_properties_of(draft.limits.events_broker_cluster))
-    spec = SparkSpec(draft.node(node).host, _port(draft, node, old), draft.limits.spark_master, reports, properties)
+    port = 0 if tenant else _port(draft, node, old)
+    spec = SparkSpec(draft.node(node).host, port, draft.limits.spark_master, reports, properties, tenant)
     draft.want(name, node, Goal.RUNNING, spec, reason=_why(old, spec))
-    draft.sparks[node] = draft.workloads[name]
-    return draft.sparks[node]
+    draft.sparks[name] = draft.workloads[name]
+    return draft.sparks[name]
+
+
+def spark_address(spark: Workload) -> str:
+    """Returns host:port of a Spark service for its workers; empty for one that they reach by its Unix socket."""
+    return spark.address if spark.spec.port else ""
 
 
 def still_good(old: str, new: str) -> str:
@@ -40,34 +47,44 @@ def _port(draft: Draft, node: str, old: Workload | None) -> int:
 
 
 def plan_sparks(draft: Draft, nodes: Collection[str], lingers: Callable[[str], bool]) -> None:
-    """Ends Spark services of these nodes that no worker needs: not before the workers there have ended, and not while
-    `lingers` keeps the node's service running; it does not on nodes that are offline or drained."""
+    """Ends Spark services of these nodes that no worker needs: not before their workers have ended, and not while
+    `lingers` keeps a service, by name, running; it does not on nodes that are offline or drained."""
     for node in sorted(nodes):
-        spark = draft.workloads.get(spark_name(node))
-        if spark is None:
-            continue
         workloads = draft.made.workloads_on(node)
-        if is_used(workloads) or (spark.goal is Goal.RUNNING and _may_linger(draft, node) and lingers(node)):
-            continue
-        if any(map(needs_spark, workloads)):
-            draft.set_goal(spark, Goal.STOPPED, reason="no worker of its node runs")
-        else:
-            draft.remove(spark, reason="its node has no worker")
+        for spark in sparks_of(workloads):
+            if is_used(spark, workloads):
+                continue
+            if spark.goal is Goal.RUNNING and _may_linger(draft, spark) and lingers(spark.name):
+                continue
+            if any(_copies_by(w, spark) for w in workloads):
+                draft.set_goal(spark, Goal.STOPPED, reason="no worker of its node runs")
+            else:
+                draft.remove(spark, reason="its node has no worker")
 
 
-def is_used(workloads: Iterable[Workload]) -> bool:
-    """Returns whether any of a node's workloads is a worker that needs its Spark service, and shall run or has not
-    ended."""
-    return any(needs_spark(w) and (w.goal is Goal.RUNNING or not _has_ended(w)) for w in workloads)
+def sparks_of(workloads: Iterable[Workload]) -> list[Workload]:
+    """Returns the Spark services among workloads, by name."""
+    return sorted((w for w in workloads if isinstance(w.spec, SparkSpec)), key=lambda spark: spark.name)
+
+
+def is_used(spark: Workload, workloads: Iterable[Workload]) -> bool:
+    """Returns whether any of the workloads of its node is a worker that needs this Spark service, and shall run or has
+    not ended."""
+    return any(_copies_by(w, spark) and (w.goal is Goal.RUNNING or not _has_ended(w)) for w in workloads)
+
+
+def _copies_by(workload: Workload, spark: Workload) -> bool:
+    return needs_spark(workload) and spark_of(workload) == spark.name
 
 
 def needs_spark(workload: Workload) -> bool:
-    """Returns whether a workload is a worker that copies by the Spark service of its node."""
+    """Returns whether a workload is a worker that copies by a Spark service of its node."""
     return isinstance(workload.spec, WorkerSpec) and not workload.spec.kafka_connect
 
 
-def _may_linger(draft: Draft, node: str) -> bool:
-    return not (draft.snapshot.is_offline(node) or draft.node(node).spec.draining)
+def _may_linger(draft: Draft, spark: Workload) -> bool:
+    node, is_of_tenants = draft.node(spark.node), bool(tenant_of(spark))
+    return not (draft.snapshot.is_offline(node.name) or node.spec.draining) and is_of_tenants == node.tenant_users
 
 
 def _why(old: Workload | None, new: SparkSpec) -> str:

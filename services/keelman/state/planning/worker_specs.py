@@ -13,7 +13,7 @@ from keelman.state.kafka.listeners import ADMIN_LISTENERS, LISTENERS, METRICS_LI
 from keelman.state.kafka.properties import REPLICATION, worker_properties
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 from keelman.state.planning.places import port_owners
-from keelman.state.planning.sparks import spark_on, still_good
+from keelman.state.planning.sparks import spark_address, spark_on, still_good
 
 BOOTSTRAP = "bootstrap.servers"
 
@@ -74,7 +74,8 @@ class SpecMaker:
         spec_now, host = self._cluster.spec, self._draft.node(node).host
         port = self._port(old, name, node)
         java = spec_now.engine is WorkerEngine.KAFKA_CONNECT
-        spark = "" if java else spark_on(self._draft, node).address
+        tenant = self._draft.tenant_on(node, self._cluster)
+        spark = "" if java else spark_address(spark_on(self._draft, node, tenant))
         had = old.spec if old is not None and isinstance(old.spec, WorkerSpec) else None
         properties, reports = dict(self._properties), self._reports
         if had is not None and old is not None and old.node == node and old.goal is Goal.RUNNING:
@@ -89,7 +90,7 @@ class SpecMaker:
             metrics_port=spec_now.metrics_port, admin_port=spec_now.admin_port, reserved_ports=spec_now.reserved_ports,
             https=spec_now.https, restart=self._cluster.restart,
             plugins=self._plugins, libraries=self._libraries,
-            kafka_connect=java, routes=dict(spec_now.routes), log_targets=self._log_targets,
+            kafka_connect=java, routes=dict(spec_now.routes), log_targets=self._log_targets, tenant=tenant,
         )  # fmt: skip
         if old is None or had is None:
             return WorkerSpecs(spec, spec_now.limits, spec, spec_now.limits)
@@ -101,6 +102,7 @@ class SpecMaker:
         until_then = dataclasses.replace(
             had, host=host, port=port, properties=dict(sorted(merged.items())), spark_address=spark,
             reserved_ports=spec_now.reserved_ports, log_targets=self._log_targets,
+            tenant=tenant,
         )  # fmt: skip
         return WorkerSpecs(spec, spec_now.limits, until_then, old.limits)
 
@@ -158,15 +160,21 @@ def differences(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
         yield f"its REST API becomes {'https' if new.https else 'http'}"
     if old.host != new.host:
         yield f"its node has another address: {new.host}"
-    if old.kafka_connect != new.kafka_connect:
-        yield "its engine is another one"
-    elif old.spark_address != new.spark_address:
-        yield "its Spark service has another address"
+    yield from _other_spark(old, new)
     if old.restart != new.restart:
         yield "all workers of its cluster start again"
     theirs = (new.reports_bootstrap_servers, dict(new.reports_client_properties))
     if (old.reports_bootstrap_servers, dict(old.reports_client_properties)) != theirs:
         yield "the brokers of its reports changed"
+
+
+def _other_spark(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
+    if old.kafka_connect != new.kafka_connect:
+        yield "its engine is another one"
+    elif old.tenant != new.tenant:
+        yield f"it runs as the user of tenant {new.tenant}" if new.tenant else "its node has no users for tenants"
+    elif old.spark_address != new.spark_address:
+        yield "its Spark service has another address"
 
 
 def _file_changes(old: tuple[PluginFile, ...], new: tuple[PluginFile, ...]) -> str:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TypeAlias
 
 from keelman.api.copy.v1 import copy_run_pb2 as pb
-from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_name
+from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_of
 from keelman.rpc.pages import copy_run_key
 from keelman.rpc.times import from_timestamp
 from keelman.state.resources.snapshot import Snapshot
@@ -168,7 +168,7 @@ class _Processes:
         worker = self._of(run.worker_cluster).get(run.worker_id)
         if worker is None:
             return f"no worker of its worker cluster has the address {run.worker_id} any more"
-        spark = self.snapshot.workloads.get(spark_name(worker.node))
+        spark = self.snapshot.workloads.get(spark_of(worker))
         if spark is None or not isinstance(spark.spec, SparkSpec):
             return f"its Spark service on node {worker.node} is gone"
         if self.snapshot.is_offline(worker.node):

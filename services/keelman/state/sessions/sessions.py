@@ -218,6 +218,7 @@ class Sessions:
                 agent_address=registration.agent_address, cpus=registration.cpus,
                 memory_bytes=registration.memory_bytes, version=registration.version, address=registration.node_address,
                 session=number, incarnation=registration.incarnation, broker_tls=registration.broker_tls,
+                tenant_users=registration.tenant_users,
             )  # fmt: skip
             nodes.register(tx, node)
             hit("session-registered")

@@ -47,7 +47,7 @@ WORKLOADS = {
 def test_each_service_reads_the_settings_written_for_it(kind: str, tmp_path: Path) -> None:
     home = Home(tmp_path)
     result = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=WORKLOADS[kind]), home)
-    assert result.command[1:5] == ("-m", f"keelman.{kind}", "run", "--file")
+    assert result.command[1:6] == ("-P", "-m", f"keelman.{kind}", "run", "--file")
     file = tmp_path / "settings.toml"
     file.write_text(result.files["settings.toml"])
     settings = load(importlib.import_module(f"keelman.{kind}.settings").Settings, kind, file=file).settings
@@ -160,7 +160,7 @@ def test_a_worker_gets_its_plugins_behind_its_own_and_java_workers_what_they_kno
     spec.kafka_connect, spec.metrics_port = True, 9400
     java = Workload(name="worker/demo/0", spec=WorkloadSpec(worker=spec), limits=ResourceLimits(memory_bytes=1 << 30))
     result = COMMANDS["worker"](java, home)
-    assert result.command[2:4] == ("keelman.kafka_connect", "run")
+    assert result.command[3:5] == ("keelman.kafka_connect", "run")
     assert result.ports == (("10.0.0.1", 8083), ("10.0.0.1", 9400))
     tree = javaproperties.loads(result.files["worker.properties"])
     assert tree == {"group.id": "g", "plugin.path": f"/opt/mine,{tmp_path}/plugins/ab"}

@@ -76,6 +76,17 @@ def test_nodes(node_given: Node, results: list[tuple[str, str]]) -> None:
     assert said(list(node_findings([node_given], "1.0"))) == results
 
 
+def test_a_node_with_one_user_for_tenants() -> None:
+    clusters = [WorkerCluster(spec=WorkerClusterSpec(tenant=tenant)) for tenant in ("blue", "", "red", "blue")]
+    apart = Node(name="n2", status=NodeStatus(state="NODE_STATE_ONLINE", tenant_users=True))
+    problem = (
+        "it has one user for the connectors of all tenants (blue, red): they can read each other's files, passwords"
+    )
+    (found,) = node_findings([node(), apart], "", clusters)
+    assert (found.subject, found.problem) == ("node/n1", f"{problem} and memory")
+    assert list(node_findings([node()], "", clusters[1:2])) == []
+
+
 def brokers(state: str, message: str = "", *, managed: bool = False) -> BrokerCluster:
     spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="b:9092"))
     if managed:

@@ -81,10 +81,10 @@ def test_a_user_without_rights_has_them_in_a_user_namespace(open_file: Path, mon
 
 
 def test_a_host_that_cannot_says_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(private_hosts, "_call", lambda name, *arguments: "Operation not permitted")
+    monkeypatch.setattr(private_hosts, "call", lambda name, *arguments: "Operation not permitted")
     with pytest.raises(private_hosts.NotPossible, match=r"needs CAP_SYS_ADMIN \(Operation not permitted\)"):
         private_hosts.enter(ROUTES)
-    monkeypatch.setattr(private_hosts, "_call", lambda name, *arguments: "")
+    monkeypatch.setattr(private_hosts, "call", lambda name, *arguments: "")
     monkeypatch.setattr(private_hosts, "_mount_over", lambda target, text: None)
     with pytest.raises(private_hosts.NotPossible, match=r"does not look into /etc/hosts first: 'db.example' is not"):
         private_hosts.enter(ROUTES)

@@ -64,7 +64,7 @@ async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
         looked_at[kind.singular] = len(listed[kind.plural])
     brokers, workers = listed[kinds.BROKER_CLUSTERS.plural], listed[kinds.WORKER_CLUSTERS.plural]
     findings = [
-        *node_findings(listed[kinds.NODES.plural], version()),
+        *node_findings(listed[kinds.NODES.plural], version(), listed[kinds.WORKER_CLUSTERS.plural]),
         *broker_findings(brokers),
         *worker_findings(workers),
         *topic_findings(listed[kinds.TOPICS.plural]),

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.http.bodies import BoundedBodies
-from keelman.runtime.http.server import serve_http
+from keelman.runtime.http.server import Admits, all_peers, serve_http
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.config.source import PROPERTY
 from keelman.worker.rest.answers import STATUS_TEXTS, error_response, write_answer
@@ -49,10 +49,10 @@ def peer_tls(properties: WorkerProperties) -> ssl.SSLContext:
 
 @contextlib.asynccontextmanager
 async def open_front(
-    make: Callable[[Callable[[Starlette], ASGIApp]], ASGIApp], properties: WorkerProperties
+    make: Callable[[Callable[[Starlette], ASGIApp]], ASGIApp], properties: WorkerProperties, admits: Admits = all_peers
 ) -> AsyncIterator[Front]:
     """Opens every listener, and closes them all at once. `make` returns the REST application, with a guard around its
-    routes.
+    routes; `admits` refuses connections to all listeners.
 
     Raises Unavailable naming the listener whose port is taken, InvalidArgument naming the property at fault.
     """
@@ -65,9 +65,10 @@ async def open_front(
             app = _only(whole, lambda path: not _is_admin(path))
         # As in Connect, separate listeners have no configured passwords, origins or headers.
         bare = _whole(make(lambda routed: routed)) if listeners.admin or listeners.metrics else whole
-        await _open(opened, _only(bare, _is_admin), listeners.admin or (), properties, "admin.listeners")
-        await _open(opened, _only(bare, lambda path: path == "/metrics"), listeners.metrics, properties, METRICS)
-        ports = await _open(opened, with_access(properties.access, app), listeners.main, properties, "listeners")
+        opening = partial(_open, opened, properties=properties, admits=admits)
+        await opening(_only(bare, _is_admin), listeners.admin or (), "admin.listeners")
+        await opening(_only(bare, lambda path: path == "/metrics"), listeners.metrics, METRICS)
+        ports = await opening(with_access(properties.access, app), listeners.main, "listeners")
         front = Front(listeners.url(ports), listeners.worker_id(ports))
         log.info("worker_listens", url=front.url, group=properties.group_id, listeners=len(ports))
         if listeners.advertised.host in WILDCARDS and not properties.standalone:
@@ -87,8 +88,10 @@ async def _open(
     opened: list[contextlib.AsyncExitStack],
     app: ASGIApp,
     listeners: tuple[ListenerAddress, ...],
-    properties: WorkerProperties,
     key: str,
+    *,
+    properties: WorkerProperties,
+    admits: Admits,
 ) -> dict[ListenerAddress, int]:
     ports: dict[ListenerAddress, int] = {}
     admin = key.startswith("admin.")
@@ -103,6 +106,7 @@ async def _open(
                 label="rest",
                 tls=tls if listener.tls else None,
                 grace_seconds=LAST_SECONDS,
+                admits=admits,
             )
             stack = contextlib.AsyncExitStack()
             ports[listener] = await stack.enter_async_context(served)
