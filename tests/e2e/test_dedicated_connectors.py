@@ -150,11 +150,12 @@ async def says_why(system: System, name: str, path: Path) -> None:
     # A task runs before it writes, so that its create may have succeeded.
     assert code.endswith("TaskFailed") or operation.state == FAILED, operation
 
-    async def failed() -> bool:
-        return await dedicated.state(name) == "FAILED"
+    async def failed() -> Any:
+        status = (await dedicated.get(name)).status
+        return status if status.state == DEDICATED_CONNECTOR_STATE_FAILED else None
 
-    await eventually(failed, seconds=60, what=f"{name} has failed")
-    status = (await dedicated.get(name)).status
+    # One read: a task that is tried again is RUNNING in between.
+    status = await eventually(failed, seconds=60, what=f"{name} has failed")
     assert status.code == code, (status, system.keelman.logs())
     assert named in status.message
     if name in ("no-tasks", "no-topic"):

@@ -90,7 +90,12 @@ async def both_run(keelman: Keelman) -> bool:
 
 async def agent(keelman: Keelman) -> Fault:
     before = keelman.pid_of("agent")
-    pids = {w["name"]: w["status"]["pid"] for w in await keelman.items("workloads")}
+
+    async def all_pids() -> dict[str, int]:
+        """Raises LookupError while one is started again."""
+        return {w["name"]: w["status"]["pid"] for w in await keelman.items("workloads")}
+
+    pids = await eventually(all_pids)
 
     async def back() -> bool:
         if keelman.pid_of("agent") == before:

@@ -68,21 +68,12 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         secrets, bucket_keys = SecretFiles(home), BucketKeys(bucket_keys_file(home))
         shipping = Shipping(home, node, settings.shipping_limits, bucket_keys)
         certificate = _certificate(settings, home, trust, surroundings)
+        table = commands or commands_for(
+            settings.trust_of_workloads, secrets, settings.broker_data, certificate, settings.tenant_users
+        )
         supervisor = Supervisor(
             home,
-            Launcher(
-                home,
-                commands
-                or commands_for(
-                    settings.trust_of_workloads, secrets, settings.broker_data, certificate, settings.tenant_users
-                ),
-                grace_seconds=settings.grace_seconds,
-                log_keeping=settings.log_keeping,
-                surroundings=surroundings,
-                needed=shipping.needed,
-                broker_data=settings.broker_data,
-                limiter=await asyncio.to_thread(make_limiter, settings.limits, home),
-            ),
+            await asyncio.to_thread(_launcher, settings, home, table, surroundings, shipping),
             assignments,
             reporter,
             plugins,
@@ -119,6 +110,22 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         )  # fmt: skip
         parts = [part.run for part in (trust.member, certificate, supervisor, sessions) if part is not None]
         await first_of(stop.wait(), supervise(partial(health.follow, sessions.is_heard, FOLLOW_SECONDS), *parts))
+
+
+def _launcher(
+    settings: Settings, home: Home, commands: Mapping[str, Command], surroundings: Surroundings, shipping: Shipping
+) -> Launcher:
+    """Looks at how this host can hold workloads to limits: takes up to some seconds."""
+    return Launcher(
+        home,
+        commands,
+        grace_seconds=settings.grace_seconds,
+        log_keeping=settings.log_keeping,
+        surroundings=surroundings,
+        needed=shipping.needed,
+        broker_data=settings.broker_data,
+        limiter=make_limiter(settings.limits, home),
+    )
 
 
 def _trust(settings: Settings, node: str) -> AgentTrust:

@@ -212,7 +212,7 @@ async def check_connectors(node: Node, a: Tenant, b: Tenant) -> None:
 
         async def is_copied() -> bool:
             offsets = (await client.get("/connectors/open/offsets")).json()["offsets"]
-            return [entry["offset"] for entry in offsets] == [{"position": 8}]
+            return [entry["offset"]["position"] for entry in offsets] == [8]
 
         await eventually(is_refused)
         await eventually(is_copied)
