@@ -70,6 +70,8 @@ class Home:
     """Parent of the workloads' folders."""
     broker_data = Under("broker-data")
     """Parent of the brokers' data folders, unless the agent's settings name another."""
+    cluster_data = Under("data")
+    """Parent of the worker clusters' data folders, in which their connectors may name files."""
     log_delivery = Under("log-delivery")
     """The folder for logs that are delivered to files, unless the agent's settings name another."""
     plugins = Under("plugins")
@@ -87,6 +89,10 @@ class Home:
     def plugin(self, digest: str) -> Path:
         """Returns the folder of one unpacked plugin, by the sha256 of its file."""
         return self.plugins / digest
+
+    def data(self, cluster: str) -> Path:
+        """Returns the data folder of a worker cluster on this node. It stays when the cluster is deleted."""
+        return self.cluster_data / cluster
 
     def log(self, service: str) -> Path:
         """Returns the log file of a service started by `keelman up`."""

@@ -202,6 +202,7 @@ def _limits(settings: Settings) -> Limits:
         events_broker_cluster=settings.events_broker_cluster,
         buckets=checked_buckets("state.buckets", settings.buckets),
         buckets_region=settings.buckets_region,
+        policy_rules=settings.policy_rules,
     )
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.connect.policy.installations import AUTO, OPEN, STRICT, rules_of
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.field_checks import LARGEST_PORT
 from keelman.model.workload import joined_address
-from keelman.rpc.server import INSTALLATION
+from keelman.rpc.server import INSTALLATION, LOOPBACK, is_loopback
 from keelman.runtime.home import Home
 from keelman.runtime.logs.redaction import HIDDEN
 from keelman.runtime.settings import setting
@@ -42,6 +43,14 @@ class Settings(WorkerAccessSettings):
         secret=True,
     )
     events_broker_cluster: str = setting("default", "Broker cluster that holds the topics of events and reports.")
+    connector_policy: str = setting(
+        "auto",
+        "What connectors may be, by policy.md: open; strict; auto: strict where this service is open beyond loopback.",
+        choices=("auto", "open", "strict"),
+    )
+    connector_rules: dict[str, str] = setting(
+        {}, 'Rules of policy.md over those of connector_policy, as a table: "paths.allowed" = "data,/srv/in".'
+    )
     oauth_urls: str = setting(
         "",
         "URLs, separated by commas, from which the state service may request tokens for its own queries of brokers "
@@ -139,6 +148,14 @@ class Settings(WorkerAccessSettings):
                 raise InvalidArgument.of("state.key_command", HIDDEN, "empty where key_file is set")
             return KeyCommand(self.key_command)
         return self.folder.secrets_key if self.key_file is None else self.key_file.expanduser().absolute()
+
+    @property
+    def policy_rules(self) -> dict[str, str]:
+        """The worker properties of the installation's policy for connectors. Raises InvalidArgument."""
+        kind = self.connector_policy
+        if kind == AUTO:
+            kind = OPEN if self.trust == LOOPBACK and is_loopback(self.host) else STRICT
+        return rules_of(kind, self.connector_rules, field="state.connector_rules")
 
     @property
     def address(self) -> str:

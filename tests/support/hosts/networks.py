@@ -135,7 +135,8 @@ class System:
     def spawn(self, service: str, *flags: str, on: Host | None = None) -> None:
         """Starts a service of this host, or of one of the others."""
         inside = [] if on is None else ["nsenter", f"--net=/run/netns/{on.namespace}"]
-        command = [*inside, sys.executable, "-m", f"keelman.{service}", "run", "--trust", "mesh", *flags]
+        policy = ("--connector-policy", "open") if service == "state" else ()  # files of tests are anywhere
+        command = [*inside, sys.executable, "-m", f"keelman.{service}", "run", "--trust", "mesh", *policy, *flags]
         stored = {k: v for k, v in os.environ.items() if not k.startswith(f"KEELMAN_{service.upper()}_")}
         with (self.folder / f"{service}.log").open("ab") as log:
             result = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=stored)

@@ -135,7 +135,10 @@ async def first_host(commands: Commands, *, state: str = "", gateway: str = "", 
     """
     folder, address = commands.system.folder, commands.gateway.partition(":")[0]
     home = folder / "home"
-    (folder / "state.toml").write_text(f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n{state}')
+    (folder / "state.toml").write_text(
+        f'home = "{home}"\nhost = "{address}"\ntrust = "installation"\n'
+        f'connector_policy = "open"\n{state}'  # files of tests are anywhere
+    )
     commands.start("state", "run", "--file", str(folder / "state.toml"), host=commands.first)
     result = commands.run("token", "create", "--name", "me", "--role", "admin", "--file", str(folder / "access.toml"))
     (folder / "gateway.toml").write_text(

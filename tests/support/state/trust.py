@@ -133,7 +133,7 @@ async def installation(folder: Path, *, access: Path | None = None, **state: Any
     state_port, gateway_port, http_port = free_ports(3)
     home, stop = Home(folder / "state"), asyncio.Event()
     fields: dict[str, Any] = {"home": home.root, "port": state_port, "trust": "installation"}
-    fields |= {"heartbeat_seconds": 0.3, "session_timeout_seconds": 2.0} | state
+    fields |= {"heartbeat_seconds": 0.3, "session_timeout_seconds": 2.0, "connector_policy": "open"} | state
     socket, of_gateway = home.socket("state"), folder / "g.sock"
     services = [asyncio.ensure_future(run_state(StateSettings(**fields), stop))]
     try:

@@ -69,7 +69,8 @@ def is_inside(path: str, folders: Folders) -> bool:
     if not os.path.isabs(path) or "\0" in path:
         return False
     real = os.path.realpath(path)
-    return any(folder == ANY or _within(real, os.path.realpath(folder)) for folder in folders)
+    known = (folder for folder in folders if folder == ANY or os.path.isabs(folder))
+    return any(folder == ANY or _within(real, os.path.realpath(folder)) for folder in known)
 
 
 def _within(path: str, folder: str) -> bool:

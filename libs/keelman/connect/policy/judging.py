@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+from keelman.connect.config.connector_keys import OFFSETS
 from keelman.connect.config.info import ConfigError
 from keelman.connect.config.plugin_keys import CLASS
 from keelman.connect.config.secret_keys import shown_value
@@ -26,7 +27,7 @@ from keelman.connect.policy.policy import (
     matches,
     policies_of,
 )
-from keelman.connect.policy.topics import InternalTopics
+from keelman.connect.policy.topics import OFFSET_TOPIC, InternalTopics
 
 Config = Mapping[str, str | None]
 FullName = Callable[[str], str | None]
@@ -47,6 +48,7 @@ class PolicyJudge:
         """`full_name` returns the full name of a plugin class, None for an unknown one. Raises InvalidArgument for a
         policy that is not legal."""
         self.topics = InternalTopics(worker)
+        self._offset_topic = worker.get(OFFSET_TOPIC, "").strip()  # where offsets are kept without the key, too
         self._policies = policies_of(worker)
         self._full_name = full_name
 
@@ -60,7 +62,7 @@ class PolicyJudge:
         problems = [
             _error(config, key, InternalTopics.why(topic))
             for key, topic in named.topics_in(config)
-            if self.topics.has(topic)
+            if self.topics.has(topic) and not (key == OFFSETS and topic == self._offset_topic)
         ]
         for policy in self._policies:
             if not policy.is_open:

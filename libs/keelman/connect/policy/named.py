@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from keelman.connect.config.connector_keys import DEAD_LETTERS
+from keelman.connect.config.connector_keys import DEAD_LETTERS, OFFSETS
 
 Config = Mapping[str, str | None]
 ALWAYS_PATHS = frozenset({"file", "spark.path", "spark.option.path", "spark.option.paths", "spark.option.basepath"})
@@ -114,7 +114,7 @@ def _hosts(text: str) -> Iterator[str]:
 def topics_in(config: Config) -> Iterator[Named]:
     """Yields the topics that a configuration names by the keys of every connector and of those that come with keelman;
     topics that a connector finds, or computes, are judged where they are read or written."""
-    keys = ["topics", "topic", DEAD_LETTERS, "offsets.storage.topic"]
+    keys = ["topics", "topic", DEAD_LETTERS, OFFSETS]
     if (config.get("spark.format") or "").strip().lower() == "kafka":
         keys += ["spark.option.subscribe", "spark.option.topic"]
     for key in keys:

@@ -15,7 +15,8 @@ INTERNAL = (
 """Those of Kafka's brokers and of keelman, and the usual names of workers' storage topics."""
 OPEN = ("__debezium*",)
 """Topics of connectors that have such a name by default."""
-STORAGE = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
+OFFSET_TOPIC = "offset.storage.topic"
+STORAGE = ("config.storage.topic", OFFSET_TOPIC, "status.storage.topic")
 
 
 class InternalTopics:

@@ -17,6 +17,7 @@ from keelman.agent.trust.broker_certificate import AUTHORITY, KEYSTORE, Certific
 from keelman.agent.trust.secrets import SECRETS, SecretFiles
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.connect.config.providers import secret_providers, with_secrets_file
+from keelman.connect.policy.policy import INSTALLATION, PATHS, with_data_folder
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import joined_address, spark_name
 from keelman.runtime.home import Home, read_json
@@ -169,7 +170,8 @@ def worker(
         return kafka_connect(workload, home)
     plugins = {str(home.plugin(file.sha256)): f"{file.name} {file.version}" for file in spec.plugins}
     libraries = [str(home.plugin(file.sha256)) for file in spec.libraries]
-    properties = with_folders(spec.properties, list(plugins), libraries)
+    data = home.data(spec.worker_cluster)
+    properties = with_data_folder(with_folders(spec.properties, list(plugins), libraries), str(data))
     secret_files: Mapping[str, str] = {}
     if secret_providers(properties):
         properties = with_secrets_file(properties, str(folder / SECRETS))
@@ -195,7 +197,8 @@ def worker(
         PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
     }
     opened = tuple((spec.host, port) for port in (spec.port, spec.admin_port, spec.metrics_port) if port)
-    return routed(PreparedProcess(_run("worker", folder), files, opened), spec.routes, folder)
+    folders = (data,) if str(data) in properties.get(INSTALLATION + PATHS, "").split(",") else ()
+    return routed(PreparedProcess(_run("worker", folder), files, opened, folders=folders), spec.routes, folder)
 
 
 def _spark_address(workload: Workload, home: Home) -> str:

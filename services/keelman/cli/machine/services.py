@@ -15,7 +15,9 @@ from typing import Any
 
 from keelman.agent.workloads.logs import last_line
 from keelman.cli.client.system import Process
+from keelman.connect.policy.installations import AUTO, STRICT
 from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.rpc.server import is_loopback
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import Home, private_folder, write_file, write_json
 from keelman.runtime.main import SERVICES, Program
@@ -102,7 +104,16 @@ def make_plans(
             {k: getattr(settings, k) for k in sorted(secret) if getattr(settings, k)},
             home.root / name / "secrets.toml",
         )  # fmt: skip
+    if plans["state"].settings.connector_policy == AUTO and _tells_callers_apart(plans["gateway"].settings):
+        strict = {**values, "state": {**values.get("state", {}), "connector_policy": STRICT}}
+        return make_plans(home, strict, environment=environment)
     return plans
+
+
+def _tells_callers_apart(gateway: Any) -> bool:
+    """Returns whether others than the host's own users may call, or callers have roles or accounts."""
+    files = gateway.access_file, gateway.managed_connect_access_file
+    return any(files) or not (is_loopback(gateway.host) and is_loopback(gateway.http_host))
 
 
 def _shared(values: Mapping[str, Mapping[str, str]], environment: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from keelman.connect.config.providers import NAMES, secret_providers
+from keelman.connect.policy.policy import INSTALLATION, OWN
 from keelman.kafka.properties.table import ALL, TABLE
 from keelman.kafka.security.oauth import ALLOWED_KEY
 from keelman.model.cluster import WorkerCluster, WorkerClusterSpec, WorkerEngine
@@ -107,6 +108,9 @@ def check_worker_properties(
         value = properties.pop(key, None)
         if value or (value == "" and key != ADMIN_LISTENERS):  # an empty value means that there is no such listener
             violations += InvalidArgument.of(f"spec.properties.{key}", value, f"leave it out: {reason}").violations
+    for key in [key for key in properties if key.startswith(INSTALLATION)]:
+        legal = f"leave it out: it follows from state.connector_policy; {OWN}{key.removeprefix(INSTALLATION)} is yours"
+        violations += InvalidArgument.of(f"spec.properties.{key}", properties.pop(key), legal).violations
     if spec.engine is WorkerEngine.KAFKA_CONNECT:
         for provider in secret_providers(properties):
             key = f"{NAMES}.{provider}.class"

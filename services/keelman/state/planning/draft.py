@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from keelman.model.cluster import ClusterGoal, ExternalBrokers, WorkerCluster
 from keelman.model.node import Node
@@ -43,6 +43,8 @@ class Limits:
     buckets: str = ""
     """The server of buckets, and their region, for the agents' log delivery."""
     buckets_region: str = ""
+    policy_rules: Mapping[str, str] = field(default_factory=dict)
+    """Worker properties with the installation's policy for connectors."""
 
 
 class NoPort(Exception):

@@ -55,6 +55,8 @@ class SpecMaker:
         )
 
         limits = draft.limits
+        if cluster.spec.engine is WorkerEngine.KEELMAN:
+            self._properties |= limits.policy_rules
         self._log_targets = targets_of(cluster.spec.log_delivery, cluster.name, limits.buckets, limits.buckets_region)
         chosen = cluster.plugin_set
         self._plugins, self._libraries = self._files(chosen.plugins), self._files(chosen.libraries)

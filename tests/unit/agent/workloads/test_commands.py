@@ -170,6 +170,16 @@ def test_a_worker_gets_its_plugins_behind_its_own_and_java_workers_what_they_kno
     assert settings.libraries == (f"{tmp_path}/plugins/cd",)
 
 
+def test_a_worker_gets_its_cluster_s_data_folder_where_the_policy_allows_it(tmp_path: Path) -> None:
+    home, key = Home(tmp_path), "keelman.policy.installation.paths.allowed"
+    for paths, folders in (("data,/srv", (tmp_path / "data" / "demo",)), ("/srv", ()), ("*", ())):
+        spec = WorkerWorkload(worker_cluster="demo", host="10.0.0.1", port=8083, properties={key: paths})
+        result = COMMANDS["worker"](Workload(name="worker/demo/0", spec=WorkloadSpec(worker=spec)), home)
+        allowed = javaproperties.loads(result.files["worker.properties"])[key]
+        assert allowed == paths.replace("data", f"{tmp_path}/data/demo")
+        assert result.folders == folders
+
+
 def _written(file: Path, text: str) -> Path:
     file.write_text(text)
     return file

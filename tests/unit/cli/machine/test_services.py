@@ -99,6 +99,26 @@ def test_a_detached_system_has_no_secret_setting_on_its_command_line(tmp_path: P
     assert environment_of(options) == {"KEELMAN_STATE_DATABASE": url}
 
 
+@pytest.mark.parametrize(
+    ("gateway", "policy"),
+    [
+        ({}, "auto"),
+        ({"host": "0.0.0.0", "open_access": "true"}, "strict"),
+        ({"http_host": "10.0.0.1", "open_access": "true"}, "strict"),
+        ({"access_file": "/access.toml"}, "strict"),
+        ({"managed_connect_access_file": "/access.toml"}, "strict"),
+    ],
+)
+def test_where_callers_are_told_apart_the_policy_for_connectors_is_strict(
+    tmp_path: Path, gateway: dict[str, str], policy: str
+) -> None:
+    plan = make_plans(Home(tmp_path), {"gateway": gateway}, environment={})["state"]
+    assert plan.settings.connector_policy == policy
+    assert plan.flags.get("connector_policy", "auto") == policy
+    given = {"gateway": gateway, "state": {"connector_policy": "open"}}
+    assert make_plans(Home(tmp_path), given, environment={})["state"].settings.connector_policy == "open"
+
+
 def test_state_and_gateway_reach_workers_in_the_same_way(tmp_path: Path) -> None:
     fields = {"gateway": {"worker_ca": "/ca.pem", "worker_user": "alice"}, "state": {"worker_user": "bob"}}
     environment = {"KEELMAN_GATEWAY_WORKER_PASSWORD_FILE": "/secret", "KEELMAN_STATE_WORKER_USERS_FILE": "/users"}

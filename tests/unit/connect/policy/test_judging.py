@@ -1,5 +1,7 @@
 """What policies allow and refuse in a connector's configuration, and what they say then."""
 
+import os
+
 import pytest
 
 from keelman.connect.policy.judging import PolicyJudge, PolicyRefused
@@ -46,6 +48,13 @@ def test_internal_topics_are_refused_in_every_policy(key: str, topic: str) -> No
     assert error.key == key
     assert f"topic {topic} is internal" in error.message
     assert judge.refusals({**SINK, key: "good,configs,__debezium-heartbeat.db,mine2,my.connect-configs.copy"}) == []
+
+
+def test_a_connector_may_name_its_worker_s_own_topic_for_its_offsets() -> None:
+    judge = PolicyJudge({"offset.storage.topic": "mine", "status.storage.topic": "other"}, full_name)
+    assert judge.refusals({**SOURCE, "offsets.storage.topic": "mine"}) == []
+    assert judge.refusals({**SOURCE, "offsets.storage.topic": "other"}) != []
+    assert judge.refusals({**SOURCE, "topic": "mine"}) != []
 
 
 def test_a_path_outside_is_refused_with_what_is_legal_and_who_allows_it() -> None:
@@ -202,4 +211,5 @@ def test_the_data_folder_stands_for_the_cluster_s_own() -> None:
     assert placed == {f"{INSTALLATION}paths.allowed": "/home/data/demo,/srv", "group.id": "data"}
     assert PolicyJudge(placed, full_name).refusals({**SOURCE, "file": "/home/data/demo/x"}) == []
     nowhere = PolicyJudge(with_data_folder(worker, ""), full_name)
-    assert [error.key for error in nowhere.refusals({**SOURCE, "file": "data/x"})] == ["file"]
+    for path in ("data/x", f"{os.getcwd()}/data/x"):
+        assert [error.key for error in nowhere.refusals({**SOURCE, "file": path})] == ["file"]

@@ -50,6 +50,17 @@ def test_all_that_is_wrong_is_told_at_once_each_under_its_field() -> None:
     assert error.message.startswith("4 things are wrong: spec.properties.listeners: 'http://:1' is not legal: leave")
 
 
+def test_the_installation_s_policy_is_not_the_users_to_say() -> None:
+    error = refused({"keelman.policy.installation.paths.allowed": "*"})
+    assert error.message.startswith(
+        "spec.properties.keelman.policy.installation.paths.allowed: '*' is not legal: leave"
+    )
+    assert "keelman.policy.paths.allowed is yours" in error.message
+    own = {"keelman.policy.paths.allowed": "/data", "keelman.policy.code.by.name": "denied"}
+    check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties=own))
+    assert "keelman.policy.paths.allowd" in refused({"keelman.policy.paths.allowd": "/data"}).message
+
+
 def test_where_a_worker_is_reached_is_not_the_users_to_say() -> None:
     assert "spec.broker_cluster" in refused({"bootstrap.servers": "a:1"}).message
     assert "spec.https" in refused({"listeners": ""}).message

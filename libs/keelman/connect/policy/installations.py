@@ -1,0 +1,29 @@
+"""The rules that kinds of installations begin with, and the worker properties that carry them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.connect.policy.policy import CODE, DATA_FOLDER, DENIED, INSTALLATION, NO_HOSTS, PATHS, policies_of
+from keelman.model.errors import InvalidArgument
+
+OPEN, STRICT, AUTO = "open", "strict", "auto"
+KINDS: Mapping[str, Mapping[str, str]] = {
+    OPEN: {},
+    STRICT: {
+        PATHS: DATA_FOLDER,
+        CODE: DENIED,
+        NO_HOSTS: "localhost,*.localhost,127.*,0.0.0.0,[::1],::1,169.254.*,[fe80:*",
+    },
+}
+
+
+def rules_of(kind: str, own: Mapping[str, str], *, field: str) -> dict[str, str]:
+    """Returns the worker properties of an installation: the rules of its kind, and over them its own, by their names.
+    Raises InvalidArgument, which names the setting `field`, for a rule that is not legal."""
+    rules = {f"{INSTALLATION}{name}": text for name, text in {**KINDS[kind], **own}.items()}
+    try:
+        policies_of(rules)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"{field}: {error.message}", metadata={"field": field}) from None
+    return rules
