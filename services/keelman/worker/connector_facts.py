@@ -26,6 +26,8 @@ PREFIXES = (
     "sasl.",
     "ssl.",
     "offset.",
+    "config.storage.topic",
+    "status.storage.topic",
     "topic.",
     "keelman.",
     "group.id",

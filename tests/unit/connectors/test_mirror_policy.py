@@ -92,3 +92,9 @@ def test_a_pattern_that_is_none_is_refused_with_its_key() -> None:
 def test_a_policy_that_we_do_not_have_is_refused() -> None:
     with pytest.raises(ConfigValueError, match=r"replication\.policy\.class"):
         choice(replication_policy_class="com.example.Mine")
+
+
+@pytest.mark.parametrize("topic", ["demo.connect-configs", "keelman.events.node.v1", "__consumer_offsets"])
+def test_internal_topics_are_not_mirrored_though_they_are_named(topic: str) -> None:
+    assert not choice(topics=f"{topic},.*", topics_exclude="none").wanted(topic)
+    assert choice(topics=f"{topic},.*", topics_exclude="none").wanted("orders")

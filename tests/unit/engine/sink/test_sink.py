@@ -6,6 +6,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin import KeptOffset
+from keelman.connect.policy.topics import InternalTopics
 from keelman.connect.records import Column, TopicPartition
 from keelman.connectors.file.appending import lines
 from keelman.connectors.kafka_sink import KafkaSink
@@ -184,3 +185,10 @@ def test_a_sink_whose_brokers_are_away_does_not_know_that_all_topics_are_there(m
     consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0})
     assert not subscription.Subscription({"topics": "t"}).complete(consumer)
     consumer.close()
+
+
+def test_a_pattern_never_means_internal_topics() -> None:
+    internal = InternalTopics({"status.storage.topic": "mine", "keelman.policy.topics.denied": "others-*"})
+    subscribed = subscription.Subscription({"topics.regex": ".*"}, is_internal=internal.has)
+    topics = ["a", "mine", "others-status", "demo.connect-configs", "keelman.events.node.v1", "__x", "__debezium-x"]
+    assert subscribed.names(topics) == ["__debezium-x", "a"]

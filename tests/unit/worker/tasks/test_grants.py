@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from keelman.connect.policy.judging import PolicyJudge, PolicyRefused
+from keelman.connectors.registry import full_name
 from keelman.model.work import Work
 from keelman.worker.config.typed import checked
 from keelman.worker.storage import config_records as records
@@ -35,7 +37,7 @@ class Member:
 class World:
     """A worker whose connector has one task in place of two former ones."""
 
-    def __init__(self, connector: dict[str, str], support: str = "enabled") -> None:
+    def __init__(self, connector: dict[str, str], support: str = "enabled", **policy: str) -> None:
         self.config, self.member, self.works = ConfigState(), Member(), {TASK}
         self._offset = 0
         for tasks in ([{}, {}], [{}]):
@@ -43,10 +45,13 @@ class World:
             for record in records.task_records("c", tasks):
                 self.write(record)
             self.write(records.commit_record("c", len(tasks)))
+        rules = {f"keelman.policy.{rule.replace('_', '.')}": text for rule, text in policy.items()}
+        properties = checked({**OF_A_GROUP, "exactly.once.source.support": support, **rules})
         store: Any = SimpleNamespace(
             config=self.config,
-            properties=checked({**OF_A_GROUP, "exactly.once.source.support": support}),
-            secrets=SimpleNamespace(versions=lambda *configs: ()),
+            properties=properties,
+            judge=PolicyJudge(properties.raw, full_name),
+            secrets=SimpleNamespace(versions=lambda *configs: (), resolved=lambda config: config, hidden=lambda *_: {}),
             config_topic=SimpleNamespace(read=None),
             offset_topic=SimpleNamespace(read=None),
         )
@@ -89,3 +94,22 @@ def test_a_task_ends_with_its_place_its_work_and_its_configuration() -> None:
     world.write(records.commit_record("c", 1))
     assert world.may_copy
     assert not world.grants.holds(TASK, before)
+
+
+def test_a_task_that_a_policy_refuses_gets_no_ticket() -> None:
+    """Its configuration was stored before the policy, or written by another worker; or the task has other keys."""
+    world = World(SINK, paths_allowed="/nowhere")
+    stored = world.grants.configured(TASK)
+    assert stored is not None
+    assert world.grants.ticket(TASK, stored, "a") is not None
+    world.write(records.task_records("c", [{"file": "/elsewhere/out"}])[0])
+    world.write(records.commit_record("c", 1))
+    stored = world.grants.configured(TASK)
+    assert stored is not None
+    with pytest.raises(PolicyRefused, match=r"legal are files below /nowhere .*keelman\.policy\.paths\.allowed"):
+        world.grants.ticket(TASK, stored, "b")
+    world = World({**SINK, "topics": "other.connect-configs"})
+    stored = world.grants.configured(TASK)
+    assert stored is not None
+    with pytest.raises(PolicyRefused, match=r"topic other\.connect-configs is internal"):
+        world.grants.ticket(TASK, stored, "c")
