@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.policy.policy import CODE, DATA_FOLDER, DENIED, INSTALLATION, NO_HOSTS, PATHS, policies_of
+from keelman.connect.policy.policy import (
+    CODE,
+    DATA_FOLDER,
+    DENIED,
+    INSTALLATION,
+    NO_HOSTS,
+    PATHS,
+    PROVIDERS,
+    policies_of,
+)
 from keelman.model.errors import InvalidArgument
 
 OPEN, STRICT, AUTO = "open", "strict", "auto"
@@ -12,6 +21,7 @@ KINDS: Mapping[str, Mapping[str, str]] = {
     OPEN: {},
     STRICT: {
         PATHS: DATA_FOLDER,
+        PROVIDERS: DATA_FOLDER,
         CODE: DENIED,
         NO_HOSTS: "localhost,*.localhost,127.*,0.0.0.0,[::1],::1,169.254.*,[fe80:*",
     },

@@ -57,6 +57,12 @@ class PolicyJudge:
         if problems := self.refusals(config):
             raise PolicyRefused(problems)
 
+    def require_reachable(self, config: Config) -> None:
+        """Raises PolicyRefused where keys name files or hosts that no connector may name."""
+        problems = [error for policy in self._policies for error in _places(policy, config)]
+        if problems:
+            raise PolicyRefused(problems)
+
     def refusals(self, config: Config) -> list[ConfigError]:
         """Returns what a policy refuses in a resolved configuration, in the form of Connect's errors."""
         problems = [
@@ -71,12 +77,7 @@ class PolicyJudge:
 
     def _of_policy(self, policy: ConnectorPolicy, config: Config) -> Iterator[ConfigError]:
         yield from self._classes(policy, config)
-        if not policy.any_path:
-            legal = ", ".join(f"files below {folder}" for folder in policy.paths_allowed) or "no files"
-            for key, path in named.paths_in(config):
-                if not is_inside(path, policy.paths_allowed):
-                    why = f"{path} is outside of what connectors may name: legal are {legal}"
-                    yield _error(config, key, why, policy.setting(PATHS))
+        yield from _places(policy, config)
         if not policy.code_by_name:
             for key, _ in named.code_in(config):
                 why = "connectors here may not name code to be loaded"
@@ -86,8 +87,6 @@ class PolicyJudge:
                 legal = _listed(policy.overrides_allowed)
                 why = f"connectors here may not override the client property {name}: legal are {legal}"
                 yield _error(config, key, why, policy.setting(OVERRIDES))
-        for key, host in named.hosts_in(config):
-            yield from _host(policy, config, key, host)
 
     def _classes(self, policy: ConnectorPolicy, config: Config) -> Iterator[ConfigError]:
         names = self._names(config.get(CLASS) or "")
@@ -104,6 +103,18 @@ class PolicyJudge:
         full = self._full_name(text) or text.strip()
         simple = full.rpartition(".")[2]
         return full, simple, simple.removesuffix("Connector")
+
+
+def _places(policy: ConnectorPolicy, config: Config) -> Iterator[ConfigError]:
+    """Judges files and hosts."""
+    if not policy.any_path:
+        legal = ", ".join(f"files below {folder}" for folder in policy.paths_allowed) or "no files"
+        for key, path in named.paths_in(config):
+            if not is_inside(path, policy.paths_allowed):
+                why = f"{path} is outside of what connectors may name: legal are {legal}"
+                yield _error(config, key, why, policy.setting(PATHS))
+    for key, host in named.hosts_in(config):
+        yield from _host(policy, config, key, host)
 
 
 def _host(policy: ConnectorPolicy, config: Config, key: str, host: str) -> Iterator[ConfigError]:

@@ -22,8 +22,9 @@ DATA_FOLDER = "data"
 """Stands in `paths.allowed` for the worker cluster's own data folder, which its agent names to its workers."""
 CLASSES, NO_CLASSES = "classes.allowed", "classes.denied"
 PATHS, CODE, OVERRIDES = "paths.allowed", "code.by.name", "overrides.allowed"
+PROVIDERS = "providers.allowed"
 HOSTS, NO_HOSTS, NO_TOPICS = "hosts.allowed", "hosts.denied", "topics.denied"
-RULES = (CLASSES, NO_CLASSES, PATHS, CODE, OVERRIDES, HOSTS, NO_HOSTS, NO_TOPICS)
+RULES = (CLASSES, NO_CLASSES, PATHS, PROVIDERS, CODE, OVERRIDES, HOSTS, NO_HOSTS, NO_TOPICS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class ConnectorPolicy:
     classes_denied: tuple[str, ...] = ()
     paths_allowed: tuple[str, ...] = (ANY,)
     """Folders by absolute paths."""
+    providers_allowed: tuple[str, ...] = (ANY,)
+    """Folders whose files config providers may read."""
     code_by_name: bool = True
     """Whether a configuration may name code to be loaded: Python modules, packages to be fetched, Java classes."""
     overrides_allowed: tuple[str, ...] = (ANY,)
@@ -75,11 +78,11 @@ def _read(prefix: str, worker: Mapping[str, str]) -> ConnectorPolicy:
         if rule not in RULES:
             legal = f"no property of a policy; they are {', '.join(f'{prefix}{known}' for known in RULES)}"
             raise InvalidArgument.of(f"{prefix}{rule}", text, legal)
-    paths = _words(given, PATHS, (ANY,))
-    for path in paths:
+    paths, provided = (_words(given, rule, (ANY,)) for rule in (PATHS, PROVIDERS))
+    for rule, path in [*((PATHS, path) for path in paths), *((PROVIDERS, path) for path in provided)]:
         if path not in (ANY, DATA_FOLDER) and not path.startswith("/"):
             legal = f"absolute paths of folders, `{DATA_FOLDER}` for the cluster's data folder, or {ANY}"
-            raise InvalidArgument.of(f"{prefix}{PATHS}", path, legal)
+            raise InvalidArgument.of(f"{prefix}{rule}", path, legal)
     code = given.get(CODE, "").strip().lower() or ALLOWED
     if code not in (ALLOWED, DENIED):
         raise InvalidArgument.of(f"{prefix}{CODE}", given[CODE], f"{ALLOWED} or {DENIED}")
@@ -88,6 +91,7 @@ def _read(prefix: str, worker: Mapping[str, str]) -> ConnectorPolicy:
         _words(given, CLASSES, (ANY,)),
         _words(given, NO_CLASSES, ()),
         paths,
+        provided,
         code == ALLOWED,
         _words(given, OVERRIDES, (ANY,)),
         _words(given, HOSTS, (ANY,)),
@@ -100,7 +104,7 @@ def with_data_folder(worker: Mapping[str, str], folder: str) -> dict[str, str]:
     """Returns a worker's properties with its cluster's data folder where a policy allows it. Without one nothing is
     allowed in its place."""
     properties = dict(worker)
-    for key in (INSTALLATION + PATHS, OWN + PATHS):
+    for key in (prefix + rule for prefix in (INSTALLATION, OWN) for rule in (PATHS, PROVIDERS)):
         if key in properties:
             paths = [folder if path == DATA_FOLDER and folder else path for path in _words(properties, key, ())]
             properties[key] = ",".join(paths)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.config.providers import providers_of, read
+from keelman.connect.config.providers import read
 from keelman.connect.config.references import references, references_of, resolved
 from keelman.connect.config.secret_keys import is_secret_key, literal_secrets
 from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.policy.providers import providers_of
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.logs.redaction import REDACTOR
 

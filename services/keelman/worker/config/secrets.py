@@ -13,9 +13,10 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from keelman.connect.config.providers import ConfigProvider, ConfigProviderError, Stamp, providers_of, read
+from keelman.connect.config.providers import ConfigProvider, ConfigProviderError, Stamp, read
 from keelman.connect.config.references import ConfigReference, Values, references_of, resolved, restored
 from keelman.connect.config.secret_keys import literal_secrets
+from keelman.connect.policy.providers import providers_of
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.own_thread import in_thread

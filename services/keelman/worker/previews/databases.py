@@ -34,6 +34,7 @@ class Databases:
         """
         async with asking():
             resolved = await self._store.secrets.read(fields)
+            self._store.judge.require_reachable({"url": resolved["url"]})
             REDACTOR.add({resolved["password"]: HIDDEN}, passing=True)
             try:
                 await jvm.prepare(lambda line: log.info("database_tables", step=line))
