@@ -27,6 +27,7 @@ from keelman.state.brokers.farewells import Farewells
 from keelman.state.brokers.in_sync import InSyncProbe
 from keelman.state.clusters.settling import settle
 from keelman.state.clusters.worker_urls import WorkerUrls
+from keelman.state.dedicated.policy import NamedBrokers
 from keelman.state.definitions.applying import CALL_SECONDS
 from keelman.state.events.relay import Relay, relay_lease
 from keelman.state.events.watch import Tail, WatchApi
@@ -104,7 +105,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         trust = await Trust.of(settings, store)
         parts = Parts(
             store, sessions, reports, plugins, executor, topics, limits.chosen_ports, commits, limits.buckets,
-            trust.authority,
+            trust.authority, NamedBrokers(limits.policy_rules),
         )  # fmt: skip
         session_api, reported = SessionApi(sessions, trust.callers), ConnectorReportApi(parts)
         of_trust = services(trust.members, settings.address, UsedSignatures(store.database))
@@ -260,7 +261,9 @@ async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncI
 def _reconcilers(store: Store, commits: Hub, executor: Executor, settings: Settings) -> Iterator[Part]:
     """Yields the leader's parts that check the whole state by a timer and when it has changed."""
     planner = Reconciler("planner", executor.reconcile, PLAN_SECONDS)
-    probe = Reconciler("external-probe", ExternalProbe(store).reconcile, PROBE_SECONDS)
+    probe = Reconciler(
+        "external-probe", ExternalProbe(store, NamedBrokers(settings.policy_rules)).reconcile, PROBE_SECONDS
+    )
     in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
     yield "farewells", Farewells(store).run
     retention = Retention(store, settings.operations_kept_seconds, settings.operations_kept)

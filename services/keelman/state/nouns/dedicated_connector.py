@@ -80,6 +80,7 @@ class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServic
         check_buckets("spec.log_delivery", spec.log_delivery, self.parts.buckets)
         name = request.name or life.new_name()
         _check_quota(tx.snapshot, name, spec, 0, request.max_workers_of_scope)
+        self.parts.named_brokers.check(spec, tx.snapshot)
         return life.create(tx, name, spec)
 
     @writing(before=_settled)
