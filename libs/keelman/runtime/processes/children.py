@@ -145,9 +145,11 @@ def start(
     environment: Mapping[str, str],
     umask: int | None = None,
     user: User | None = None,
+    owner: User | None = None,
     enter: Callable[[int], None] | None = None,
 ) -> Child:
-    """Starts `record.command` in `folder`, as `user` if given, with its output appended to `log`.
+    """Starts `record.command` in `folder`, as `user` if given, with its output appended to `log`, which belongs to
+    `owner`, else to `user`.
 
     The record is written before and after the start: if the starter is killed in between, the next one finds the
     process by its mark. `enter` is called with the process's id before its command begins; if it raises an OSError, or
@@ -157,7 +159,7 @@ def start(
     exit_file.unlink(missing_ok=True)
     write_record(folder, record)
     named = {**environment, **TITLE_KEEPS_ENVIRONMENT, MARK: str(folder), exit_record.VARIABLE: str(exit_file)}
-    with open(open_for(user, log), "ab") as output:
+    with open(open_for(owner or user, log), "ab") as output:
         record = replace(record, log_offset=output.tell(), start_time=time.time())
         process = subprocess.Popen(
             record.command if enter is None else (*WAITING, _program(record.command[0]), *record.command[1:]),

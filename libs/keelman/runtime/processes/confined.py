@@ -1,6 +1,7 @@
 """Becomes a command as another user, in a mount namespace of its own: folders hidden, temporary files its own.
 
-Started as root: `python -P -m keelman.runtime.processes.confined PLAN command...`, with the plan as JSON. The user need
+Started as root: `python -s -P -m keelman.runtime.processes.confined PLAN command...`, with the plan as JSON; until it
+has changed its user it imports nothing from folders that the user can write. The user need
 not have an account: /etc/passwd and /etc/group have a line for it there, since Java, Hadoop's libraries and others fail
 for a number without a name. The process gets no rights by any program that it runs (no_new_privs). Linux only.
 """
@@ -39,7 +40,7 @@ class Confinement:
 
     def command(self, command: Sequence[str]) -> tuple[str, ...]:
         """Returns the command line that runs `command` so; for root."""
-        return (sys.executable, "-P", "-m", __name__, json.dumps(asdict(self)), *command)
+        return (sys.executable, "-s", "-P", "-m", __name__, json.dumps(asdict(self)), *command)
 
 
 def enter(plan: Confinement) -> None:
@@ -73,7 +74,7 @@ def _replace_temporary(plan: Confinement) -> None:
     kept = [
         (path, os.open(path, os.O_PATH)) for path in plan.kept if path.startswith(tuple(f"{t}/" for t in TEMPORARY))
     ]
-    own = os.open(plan.temporary, os.O_PATH)
+    own = os.open(plan.temporary, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY)  # in a folder that the user can write
     for folder in TEMPORARY:
         if os.path.isdir(folder):
             mount(f"/proc/self/fd/{own}", folder, flags=BIND)

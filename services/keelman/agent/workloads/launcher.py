@@ -238,6 +238,7 @@ class Launcher:
             environment=environment,
             umask=surroundings.umask,
             user=None if held.drops else surroundings.popen_user,
+            owner=surroundings.user,
             enter=held.enter,
         )
         local.child, local.record, local.killed = child, child.record, None
@@ -280,7 +281,10 @@ class Launcher:
                     await asyncio.to_thread(shutil.rmtree, folder)
         if local.folder.exists():
             await asyncio.to_thread(shutil.rmtree, local.folder)
-        self._home.socket(local.name).unlink(missing_ok=True)
+        socket = self._home.socket(local.name)
+        socket.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # others have sockets in it
+            socket.parent.rmdir()
         local.removed, local.record = True, None
         log.info("removed", workload=local.name)
 

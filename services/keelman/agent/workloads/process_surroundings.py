@@ -31,6 +31,8 @@ TRIAL = "import os, sys; os.chdir(sys.argv[1]); os.listdir(sys.argv[2]); import 
 TRIAL_SECONDS = 60.0
 WORKLOAD_USER, BROKER_USER, TENANT_USERS = "agent.workload_user", "agent.broker_user", "agent.tenant_users"
 BROKER = "broker"
+OWN_IMPORTS = {"PYTHONSAFEPATH": "1", "PYTHONNOUSERSITE": "1"}
+"""No Python of a workload imports from its working folder or from its home, where connectors can write."""
 SERVICES = ("keelman state", "keelman gateway")
 """The titles of the processes whose files no workload may read: the key of the secrets, the CA, the access file."""
 
@@ -102,7 +104,7 @@ class Surroundings:
             values |= {"USER": self.user.name, "LOGNAME": self.user.name, "HOME": self._home_or(folder)}
         if self.cache is not None:
             values["KEELMAN_CACHE"] = str(self.cache)
-        return {**values, "TMPDIR": str(temporary(folder)), "PYTHONSAFEPATH": "1"}
+        return {**values, "TMPDIR": str(temporary(folder)), **OWN_IMPORTS}
 
     def _home_or(self, folder: Path) -> str:
         return self.user.home if self.user is not None and Path(self.user.home).is_dir() else str(folder)

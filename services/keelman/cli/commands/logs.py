@@ -17,6 +17,7 @@ from keelman.cli.client.target import GatewayTarget
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, Name, command_group, kind_word
 from keelman.model.errors import NotFound
+from keelman.model.workload import spark_name
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.supervise import supervise
 
@@ -67,8 +68,9 @@ def logs(
 
 def _slots_of(cluster: str, workloads: Sequence[Any]) -> list[Any]:
     """The Spark services that the cluster's workers use: slots write into their logs."""
-    nodes = {w.node for w in workloads if w.name.startswith(f"worker/{cluster}/")}
-    return [w for w in workloads if w.name.startswith("spark/") and w.node in nodes]
+    workers = [w for w in workloads if w.name.startswith(f"worker/{cluster}/")]
+    names = {spark_name(w.node, w.spec.worker.tenant) for w in workers}
+    return [w for w in workloads if w.name in names]
 
 
 def behind(kind: Kind, resource: Any, workloads: Sequence[Any]) -> list[Any]:
