@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from keelman.model.access.roles import Right, Role
+from keelman.model.access.roles import AnyRole, Right, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class GatewayCaller:
     the end of its credentials, None for no end."""
 
     name: str
-    role: Role
+    role: AnyRole
     clusters: frozenset[str] | None = None
     expire_time: datetime | None = None
 

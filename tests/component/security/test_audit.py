@@ -93,6 +93,6 @@ async def test_who_did_what(tmp_path: Path) -> None:
             assert [e.outcome for e in await events(caller="viewer")] == ["403", "PERMISSION_DENIED"]
             assert SECRET not in str(listed)
         async with channel(system.gateway.address, token="of-viewer") as link:
-            with pytest.raises(KeelmanError, match="may not administer"):
+            with pytest.raises(KeelmanError, match="may not audit"):
                 await stub_of(link, "event", "audit_event").ListAuditEvents(ListAuditEventsRequest())
         assert SECRET not in file.read_text()

@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from keelman.connect.config.providers import SECRET_NAMES
 from keelman.gateway.access.accounts import BUCKET, Account
+from keelman.gateway.access.own_roles import TABLE as ROLES
+from keelman.gateway.access.own_roles import named_role, read_own_roles
 from keelman.gateway.access.signatures import ACCOUNT, KEY_ID, AccessKey
 from keelman.gateway.caller import GatewayCaller
-from keelman.model.access.roles import Role
+from keelman.model.access.roles import OwnRole, Role
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.names import checked_name
 from keelman.runtime.logs.logging import get_logger
@@ -23,10 +25,11 @@ from keelman.runtime.logs.logging import get_logger
 log = get_logger()
 
 TLS = "tls"
-KEYS = ("key", "account", "role", TLS)
+KEYS = ("key", "account", "role", TLS, ROLES)
 """The tables of a file for the managed Connect API only."""
 ALL = ("token", "user", *KEYS)
 EXPIRES = "expires"
+OwnRoles: TypeAlias = Mapping[str, OwnRole]
 RETRY_SECONDS = 1.0
 OLD_SECONDS = 60.0
 """How long the former content of a file that cannot be read any more stays in effect."""
@@ -54,9 +57,10 @@ NO_CALLERS = AccessFile()
 def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = ALL) -> AccessFile:
     """Reads a TOML file with these kinds of tables; returns an empty content without a file.
 
-    [[token]] has sha256, name, role, clusters and expires, [[user]] the same without sha256, [[key]] id, secret,
-    account, role and expires, [[account]] id, secrets and buckets, [[role]] arn and client_properties, [tls]
-    client_properties. Raises InvalidArgument with the setting `label` and the error in the file, never a secret.
+    [roles] has the file's own roles. [[token]] has sha256, name, role, clusters and expires, [[user]] the same without
+    sha256, [[key]] id, secret, account, role and expires, [[account]] id, secrets and buckets, [[role]] arn and
+    client_properties, [tls] client_properties. Raises InvalidArgument with the setting `label` and the error in the
+    file, never a secret.
     """
     if file is None:
         return AccessFile()
@@ -67,34 +71,35 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgument.of(label, str(file), f"a TOML file ({error})") from None
     if unknown := sorted(set(document) - set(tables)):
-        names = [f"[{name}]" if name == TLS else f"[[{name}]]" for name in tables]
+        names = [f"[{name}]" if name in (TLS, ROLES) else f"[[{name}]]" for name in tables]
         legal = f"{', '.join(names[:-1])} and {names[-1]}"
         raise InvalidArgument.of(label, unknown[0], f"tables {legal} alone")
+    own = read_own_roles(label, document)
     return AccessFile(
-        _tokens(label, document), _users(label, document), _keys(label, document), _accounts(label, document),
-        _roles(label, document), _tls(label, document),
+        _tokens(label, document, own), _users(label, document, own), _keys(label, document, own),
+        _accounts(label, document), _roles(label, document), _tls(label, document),
     )  # fmt: skip
 
 
-def _tokens(label: str, document: Mapping[str, Any]) -> dict[str, GatewayCaller]:
+def _tokens(label: str, document: Mapping[str, Any], own: OwnRoles) -> dict[str, GatewayCaller]:
     callers: dict[str, GatewayCaller] = {}
     for where, table in _tables(label, document, "token", "sha256", "name", "role", "clusters", EXPIRES):
         digest = _text(where, table, "sha256")
         if not _DIGEST.fullmatch(digest) or digest in callers:
             raise InvalidArgument.of(f"{where}: sha256", digest, "64 digits of 0-9a-f, unlike all others")
-        callers[digest] = _caller(where, table, {caller.name for caller in callers.values()})
+        callers[digest] = _caller(where, table, {caller.name for caller in callers.values()}, own)
     return callers
 
 
-def _users(label: str, document: Mapping[str, Any]) -> dict[str, GatewayCaller]:
+def _users(label: str, document: Mapping[str, Any], own: OwnRoles) -> dict[str, GatewayCaller]:
     callers: dict[str, GatewayCaller] = {}
     for where, table in _tables(label, document, "user", "name", "role", "clusters", EXPIRES):
-        caller = _caller(where, table, callers)
+        caller = _caller(where, table, callers, own)
         callers[caller.name] = caller
     return callers
 
 
-def _keys(label: str, document: Mapping[str, Any]) -> dict[str, AccessKey]:
+def _keys(label: str, document: Mapping[str, Any], own: OwnRoles) -> dict[str, AccessKey]:
     access_keys: dict[str, AccessKey] = {}
     for where, table in _tables(label, document, "key", "id", "secret", "account", "role", EXPIRES):
         key_id, account = _text(where, table, "id"), _text(where, table, "account")
@@ -102,7 +107,7 @@ def _keys(label: str, document: Mapping[str, Any]) -> dict[str, AccessKey]:
             raise InvalidArgument.of(f"{where}: id", key_id, "1 to 128 letters, digits and _+=,.@-, unlike all others")
         if not ACCOUNT.fullmatch(account):
             raise InvalidArgument.of(f"{where}: account", account, "12 digits, as a text")
-        role = _role(where, table) if "role" in table else Role.ADMIN
+        role = named_role(where, table, own) if "role" in table else Role.ADMIN
         access_keys[key_id] = AccessKey(
             key_id, _text(where, table, "secret"), account, role, _expire_time(where, table)
         )
@@ -166,20 +171,26 @@ def _client_properties(where: str, table: Mapping[str, Any]) -> dict[str, str]:
     return properties
 
 
-def _caller(where: str, table: Mapping[str, Any], taken: Any) -> GatewayCaller:
+def _caller(where: str, table: Mapping[str, Any], taken: Any, own: OwnRoles) -> GatewayCaller:
     """Returns the caller of a table. Raises InvalidArgument, also for a name in another table."""
     name = _text(where, table, "name")
     if not _NAME.fullmatch(name) or name in taken:
         raise InvalidArgument.of(f"{where}: name", name, "1 to 128 letters, digits and _+=,.@-, unlike all others")
-    clusters, expire_time = table.get("clusters"), _expire_time(where, table)
+    role = named_role(where, table, own)
+    return GatewayCaller(name, role, clusters_of(where, table), _expire_time(where, table))
+
+
+def clusters_of(where: str, table: Mapping[str, Any]) -> frozenset[str] | None:
+    """Returns the worker clusters that a table names; None for the whole installation. Raises InvalidArgument."""
+    clusters = table.get("clusters")
     if clusters is None:
-        return GatewayCaller(name, _role(where, table), None, expire_time)
+        return None
     if not isinstance(clusters, list) or not clusters or not all(isinstance(cluster, str) for cluster in clusters):
         legal = "a list of worker clusters' names that is not empty; left out: the whole installation"
         raise InvalidArgument.of(f"{where}: clusters", clusters, legal)
     for cluster in clusters:
         checked_name(f"{where}: clusters", cluster)
-    return GatewayCaller(name, _role(where, table), frozenset(clusters), expire_time)
+    return frozenset(clusters)
 
 
 def _expire_time(where: str, table: Mapping[str, Any]) -> datetime | None:
@@ -187,13 +198,6 @@ def _expire_time(where: str, table: Mapping[str, Any]) -> datetime | None:
     if given is None or (isinstance(given, datetime) and given.tzinfo is not None):
         return given
     raise InvalidArgument.of(f"{where}: {EXPIRES}", str(given), "a time with its offset, e.g. 2027-01-31T00:00:00Z")
-
-
-def _role(where: str, table: Mapping[str, Any]) -> Role:
-    role = table.get("role")
-    if not isinstance(role, str) or role not in set(Role):
-        raise InvalidArgument.of(f"{where}: role", role, f"one of {', '.join(Role)}")
-    return Role(role)
 
 
 def _tables(label: str, document: Mapping[str, Any], name: str, *legal: str) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -39,7 +39,7 @@ def check_right(caller: GatewayCaller, needs: Needs, what: str) -> None:
         raise PermissionDenied(
             f"{caller.name} is {caller.role} and may not {needs.right}: {what}",
             reason="ROLE",
-            metadata={"caller": caller.name, "role": caller.role, "needs": needs.right},
+            metadata={"caller": caller.name, "role": str(caller.role), "needs": needs.right},
         )
 
 

@@ -1,4 +1,4 @@
-"""Hides secrets in the answers to callers who may only view: of every HTTP API, and connectors of gRPC."""
+"""Hides secrets in the answers to callers who may not see them: of every HTTP API, and connectors of gRPC."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _DROPPED = (b"content-length", b"content-encoding", b"etag")
 
 
 def sees_secrets(caller: GatewayCaller) -> bool:
-    """Whether a caller may see the secrets of connectors: one who could also read them by changing a connector."""
-    return caller.has(Right.OPERATE)
+    """Whether a caller may see the secrets of connectors."""
+    return caller.has(Right.SEE_SECRETS)
 
 
 class RedactedAnswer:

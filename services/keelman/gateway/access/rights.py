@@ -24,14 +24,24 @@ def _view(scope: CallScope = INSTALLATION) -> Needs:
     return Needs(Right.VIEW, scope)
 
 
-def _operate(scope: CallScope = INSTALLATION) -> Needs:
-    return Needs(Right.OPERATE, scope)
+def _restart(scope: CallScope = INSTALLATION) -> Needs:
+    return Needs(Right.RESTART, scope)
+
+
+def _configure(scope: CallScope = INSTALLATION) -> Needs:
+    return Needs(Right.CONFIGURE, scope)
+
+
+def _clusters(scope: CallScope = INSTALLATION) -> Needs:
+    return Needs(Right.MANAGE_CLUSTERS, scope)
 
 
 def _administer(scope: CallScope = INSTALLATION) -> Needs:
     return Needs(Right.ADMINISTER, scope)
 
 
+_TOPICS, _NODES, _DRAIN = Needs(Right.CHANGE_TOPICS), Needs(Right.MANAGE_NODES), Needs(Right.DRAIN)
+_PLUGINS, _SECRETS, _RECORDS = Needs(Right.MANAGE_PLUGINS), Needs(Right.MANAGE_SECRETS), Needs(Right.SEE_RECORDS)
 ANYBODY = Needs(None, ANYWHERE)
 
 _SERVICES: Mapping[str, Mapping[str, Needs]] = {
@@ -39,49 +49,49 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
     "grpc.reflection.v1alpha.ServerReflection": {"ServerReflectionInfo": _view(ANYWHERE)},
     "keelman.api.access.v1.JoinService": {"Join": ANYBODY},  # it proves a join token
     "keelman.api.access.v1.JoinTokenService": {
-        "ListJoinTokens": _administer(),
-        "CreateJoinToken": _administer(),
-        "DeleteJoinToken": _administer(),
+        "ListJoinTokens": _NODES,
+        "CreateJoinToken": _NODES,
+        "DeleteJoinToken": _NODES,
     },
     "keelman.api.connect.v1.BatchService": {"WriteBatch": _view(scopes.EACH)},
     "keelman.api.connect.v1.BrokerClusterService": {
         "GetBrokerCluster": _view(),
         "ListBrokerClusters": _view(),
-        "CreateBrokerCluster": _administer(),
-        "UpdateBrokerCluster": _administer(),
-        "DeleteBrokerCluster": _administer(),
-        "StartBrokerCluster": _operate(),
-        "StopBrokerCluster": _operate(),
+        "CreateBrokerCluster": _clusters(),
+        "UpdateBrokerCluster": _clusters(),
+        "DeleteBrokerCluster": _clusters(),
+        "StartBrokerCluster": _restart(),
+        "StopBrokerCluster": _restart(),
     },
     "keelman.api.connect.v1.ConnectorDefinitionService": {
         "GetConnectorDefinition": _view(DEFINITION),
         "ListConnectorDefinitions": _view(scopes.DEFINITIONS),
-        "CreateConnectorDefinition": _operate(scopes.NEW_DEFINITION),
-        "UpdateConnectorDefinition": _operate(DEFINITION),
-        "ApplyConnectorDefinition": _operate(DEFINITION),
-        "DeleteConnectorDefinition": _operate(DEFINITION),
+        "CreateConnectorDefinition": _configure(scopes.NEW_DEFINITION),
+        "UpdateConnectorDefinition": _configure(DEFINITION),
+        "ApplyConnectorDefinition": _configure(DEFINITION),
+        "DeleteConnectorDefinition": _configure(DEFINITION),
     },
     "keelman.api.connect.v1.ConnectorService": {
         "GetConnector": Needs(Right.VIEW, CLUSTER, shows_secrets=True),
         "ListConnectors": _view(scopes.CONNECTORS),
         "WatchConnectors": _view(scopes.CONNECTOR_CHANGES),
-        "CreateConnector": _operate(CLUSTER),
-        "UpdateConnector": _operate(CLUSTER),
-        "DeleteConnector": _operate(CLUSTER),
-        "PauseConnector": _operate(CLUSTER),
-        "ResumeConnector": _operate(CLUSTER),
-        "StopConnector": _operate(CLUSTER),
-        "RestartConnector": _operate(CLUSTER),
+        "CreateConnector": _configure(CLUSTER),
+        "UpdateConnector": _configure(CLUSTER),
+        "DeleteConnector": _configure(CLUSTER),
+        "PauseConnector": _restart(CLUSTER),
+        "ResumeConnector": _restart(CLUSTER),
+        "StopConnector": _restart(CLUSTER),
+        "RestartConnector": _restart(CLUSTER),
     },
     "keelman.api.connect.v1.DedicatedConnectorService": {
         "GetDedicatedConnector": _view(NAMED),
         "ListDedicatedConnectors": _view(scopes.DEDICATED),
-        "CreateDedicatedConnector": _administer(),
-        "UpdateDedicatedConnector": _administer(NAMED),
-        "PauseDedicatedConnector": _operate(NAMED),
-        "ResumeDedicatedConnector": _operate(NAMED),
-        "RestartDedicatedConnector": _operate(NAMED),
-        "DeleteDedicatedConnector": _administer(NAMED),
+        "CreateDedicatedConnector": _clusters(),
+        "UpdateDedicatedConnector": _clusters(NAMED),
+        "PauseDedicatedConnector": _restart(NAMED),
+        "ResumeDedicatedConnector": _restart(NAMED),
+        "RestartDedicatedConnector": _restart(NAMED),
+        "DeleteDedicatedConnector": _clusters(NAMED),
     },
     "keelman.api.connect.v1.DocumentService": {
         "GetDocument": _administer(),  # with its secrets, on request
@@ -92,71 +102,71 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
     "keelman.api.connect.v1.OperationService": {
         "GetOperation": _view(scopes.OPERATION),
         "ListOperations": _view(scopes.OPERATIONS),
-        "CancelOperation": _operate(scopes.OPERATION),
-        "DeleteOperation": _operate(scopes.OPERATION),
+        "CancelOperation": _configure(scopes.OPERATION),
+        "DeleteOperation": _configure(scopes.OPERATION),
     },
     "keelman.api.connect.v1.PluginImportService": {
         "GetPluginImport": _view(),
         "ListPluginImports": _view(),
-        "CreatePluginImport": _administer(),
-        "UpdatePluginImport": _administer(),
-        "DeletePluginImport": _administer(),
+        "CreatePluginImport": _PLUGINS,
+        "UpdatePluginImport": _PLUGINS,
+        "DeletePluginImport": _PLUGINS,
     },
     "keelman.api.connect.v1.PluginService": {
         "GetPlugin": _view(),
         "ListPlugins": _view(),
-        "UploadPlugin": _administer(),
+        "UploadPlugin": _PLUGINS,
         "DownloadPlugin": _view(),
-        "UpdatePlugin": _administer(),
-        "DeletePlugin": _administer(),
+        "UpdatePlugin": _PLUGINS,
+        "DeletePlugin": _PLUGINS,
         "ListWorkerPlugins": _view(CLUSTER),
     },
     "keelman.api.connect.v1.SecretService": {
         "GetSecret": _view(),
         "ListSecrets": _view(),
-        "CreateSecret": _administer(),
-        "UpdateSecret": _administer(),
-        "DeleteSecret": _administer(),
+        "CreateSecret": _SECRETS,
+        "UpdateSecret": _SECRETS,
+        "DeleteSecret": _SECRETS,
     },
     "keelman.api.connect.v1.TopicService": {
         "GetTopic": _view(),
         "ListTopics": _view(),
-        "CreateTopic": _operate(),
-        "UpdateTopic": _operate(),
-        "ApplyTopic": _operate(),
-        "DeleteTopic": _operate(),
-        "PeekTopic": _operate(),  # shows records
+        "CreateTopic": _TOPICS,
+        "UpdateTopic": _TOPICS,
+        "ApplyTopic": _TOPICS,
+        "DeleteTopic": _TOPICS,
+        "PeekTopic": _RECORDS,
     },
     "keelman.api.connect.v1.WorkerClusterService": {
         "GetWorkerCluster": _view(NAMED),
         "ListWorkerClusters": _view(scopes.WORKER_CLUSTERS),
-        "CreateWorkerCluster": _administer(scopes.NEW_WORKER_CLUSTER),
-        "UpdateWorkerCluster": _administer(NAMED),
-        "DeleteWorkerCluster": _administer(NAMED),
-        "StartWorkerCluster": _operate(NAMED),
-        "RestartWorkerCluster": _operate(NAMED),
-        "StopWorkerCluster": _operate(NAMED),
+        "CreateWorkerCluster": _clusters(scopes.NEW_WORKER_CLUSTER),
+        "UpdateWorkerCluster": _clusters(NAMED),
+        "DeleteWorkerCluster": _clusters(NAMED),
+        "StartWorkerCluster": _restart(NAMED),
+        "RestartWorkerCluster": _restart(NAMED),
+        "StopWorkerCluster": _restart(NAMED),
         "DescribeStorageTopics": _view(NAMED),
     },
     "keelman.api.connect.v1.WorkerConfigurationService": {
         "GetWorkerConfiguration": _view(),
         "ListWorkerConfigurations": _view(),
-        "CreateWorkerConfiguration": _administer(),
-        "CreateWorkerConfigurationRevision": _administer(),
-        "UpdateWorkerConfiguration": _administer(),
-        "DeleteWorkerConfiguration": _administer(),
+        "CreateWorkerConfiguration": _clusters(),
+        "CreateWorkerConfigurationRevision": _clusters(),
+        "UpdateWorkerConfiguration": _clusters(),
+        "DeleteWorkerConfiguration": _clusters(),
     },
     "keelman.api.connect.v1.WorkerService": {
         "GetWorker": _view(scopes.WORKER),
         "ListWorkers": _view(listed("workers")),
-        "RestartWorker": _operate(scopes.WORKER),
+        "RestartWorker": _restart(scopes.WORKER),
     },
     "keelman.api.copy.v1.CopyRunService": {
         "GetCopyRun": _view(scopes.COPY_RUN),
         "ListCopyRuns": _view(listed("copy_runs")),
         "WatchCopyRuns": _view(listed("copy_runs")),
     },
-    "keelman.api.event.v1.AuditEventService": {"ListAuditEvents": _administer()},
+    "keelman.api.event.v1.AuditEventService": {"ListAuditEvents": Needs(Right.AUDIT)},
     "keelman.api.event.v1.WatchService": {"Watch": _view(scopes.EVENTS)},
     "keelman.api.node.v1.AgentService": {
         "ListLocalWorkloads": _administer(),  # not offered here
@@ -166,12 +176,12 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
     "keelman.api.node.v1.NodeService": {
         "GetNode": _view(),
         "ListNodes": _view(),
-        "CreateNode": _administer(),
-        "UpdateNode": _administer(),
-        "CordonNode": _operate(),
-        "UncordonNode": _operate(),
-        "DrainNode": _operate(),
-        "DeleteNode": _administer(),
+        "CreateNode": _NODES,
+        "UpdateNode": _NODES,
+        "CordonNode": _DRAIN,
+        "UncordonNode": _DRAIN,
+        "DrainNode": _DRAIN,
+        "DeleteNode": _NODES,
     },
     "keelman.api.node.v1.PlanService": {"ListPlans": _view()},
     "keelman.api.node.v1.WorkloadService": {"ListWorkloads": _view(scopes.WORKLOADS)},
@@ -191,43 +201,53 @@ class RouteNeeds:
 
 
 _CLUSTER = CallScope("cluster")
-_OPERATED = RouteNeeds(_view(), _operate())
 _ADMINISTERED = RouteNeeds(_view(), _administer())
+_READ_AND_RESTART = RouteNeeds(_view(_CLUSTER), _restart(_CLUSTER))
+_OF_RECORDS = Needs(Right.SEE_RECORDS, _CLUSTER)
+_CONNECTOR = "/clusters/{name}/connectors/{connector}"
 ROUTES: Mapping[str, RouteNeeds] = {
     "/": RouteNeeds(_view(ANYWHERE), _view(ANYWHERE)),
     "/healthz": RouteNeeds(ANYBODY, ANYBODY),
     "/readyz": RouteNeeds(ANYBODY, ANYBODY),
     "/metrics": RouteNeeds(_view(), _view()),
-    "/clusters/{name}": RouteNeeds(_view(_CLUSTER), _operate(_CLUSTER)),
+    "/clusters/{name}": RouteNeeds(_view(_CLUSTER), _configure(_CLUSTER)),
     "/clusters/{name}/admin": RouteNeeds(_view(_CLUSTER), _administer(_CLUSTER)),
-    "/clusters/{name}/connectors/{connector}/dead-letters": RouteNeeds(_operate(_CLUSTER), _operate(_CLUSTER)),
+    **{f"{_CONNECTOR}/{verb}": _READ_AND_RESTART for verb in ("restart", "pause", "resume", "stop")},
+    f"{_CONNECTOR}/tasks/{{task}}/restart": _READ_AND_RESTART,
+    f"{_CONNECTOR}/preview": RouteNeeds(_view(_CLUSTER), _OF_RECORDS),
+    f"{_CONNECTOR}/dead-letters": RouteNeeds(_OF_RECORDS, _OF_RECORDS),
     "/v0": _ADMINISTERED,
     **dict.fromkeys(
         (
-            "/v0/topics", "/v0/connectors", "/v0/pipelines", "/v0/streams", "/v0/shabondis", "/v0/objects",
-            "/v0/inspect", "/v0/validate",
+            "/v0/connectors", "/v0/pipelines", "/v0/streams", "/v0/shabondis", "/v0/objects", "/v0/validate",
         ),
-        _OPERATED,
+        RouteNeeds(_view(), _configure()),
     ),
+    "/v0/topics": RouteNeeds(_view(), _TOPICS),
+    "/v0/inspect": RouteNeeds(_view(), _RECORDS),
     "/_private": RouteNeeds(ANYBODY, ANYBODY),  # has its own token: gateway.ohara_wipe_token_file
     "/v1": RouteNeeds(ANYBODY, ANYBODY),  # requests are signed: MANAGED_CONNECT
 }  # fmt: skip
 """Needs by path: each entry also covers the paths below it, unless a longer entry does."""
-_CHANGED = ("connectors", "custom-plugins", "worker-configurations")
+_CHANGED = {
+    "connectors": Right.MANAGE_CLUSTERS,
+    "custom-plugins": Right.MANAGE_PLUGINS,
+    "worker-configurations": Right.MANAGE_CLUSTERS,
+}
 MANAGED_CONNECT: Mapping[tuple[str, str], Right] = {
-    **{("POST", path): Right.ADMINISTER for path in _CHANGED},
+    **{("POST", path): right for path, right in _CHANGED.items()},
     **{("GET", path): Right.VIEW for path in _CHANGED},
     **{("GET", f"{path}/{{arn}}"): Right.VIEW for path in _CHANGED},
-    **{("DELETE", f"{path}/{{arn}}"): Right.ADMINISTER for path in _CHANGED},
-    ("PUT", "connectors/{arn}"): Right.ADMINISTER,
-    ("PUT", "connectors/{arn}/pause"): Right.OPERATE,
-    ("PUT", "connectors/{arn}/resume"): Right.OPERATE,
-    ("POST", "connectors/{arn}/restart"): Right.OPERATE,
+    **{("DELETE", f"{path}/{{arn}}"): right for path, right in _CHANGED.items()},
+    ("PUT", "connectors/{arn}"): Right.MANAGE_CLUSTERS,
+    ("PUT", "connectors/{arn}/pause"): Right.RESTART,
+    ("PUT", "connectors/{arn}/resume"): Right.RESTART,
+    ("POST", "connectors/{arn}/restart"): Right.RESTART,
     ("GET", "connectors/{arn}/operations"): Right.VIEW,
     ("GET", "connectorOperations/{arn}"): Right.VIEW,
     ("GET", "tags/{arn}"): Right.VIEW,
-    ("POST", "tags/{arn}"): Right.OPERATE,
-    ("DELETE", "tags/{arn}"): Right.OPERATE,
+    ("POST", "tags/{arn}"): Right.CONFIGURE,
+    ("DELETE", "tags/{arn}"): Right.CONFIGURE,
 }
 """The right that the role of an access key must have, by method and path below /v1; always on its own account."""
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from urllib.parse import quote, unquote_to_bytes
 
-from keelman.model.access.roles import Role
+from keelman.model.access.roles import AnyRole, Role
 from keelman.model.errors import PermissionDenied
 
 ALGORITHM = "AWS4-HMAC-SHA256"
@@ -35,7 +35,7 @@ class AccessKey:
     id: str
     secret: str = field(repr=False)
     account: str
-    role: Role = Role.ADMIN
+    role: AnyRole = Role.ADMIN
     """The role of the key on the resources of its account."""
     expire_time: datetime | None = None
     """The end of the key, None for no end."""
@@ -48,7 +48,7 @@ class SignedCaller:
     account: str
     region: str
     key_id: str = ""
-    role: Role = Role.ADMIN
+    role: AnyRole = Role.ADMIN
     signature: str = field(default="", repr=False)
     """The signature of the request; empty if signatures are not verified."""
 

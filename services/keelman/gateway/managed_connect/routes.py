@@ -94,6 +94,6 @@ class ManagedConnectApi:
             if self._replays is not None:
                 await self._replays.check(caller, sent)
             answer = await operation.handler(call)
-            return ok(answer if caller.role.has(Right.OPERATE) else shown_json(answer))
+            return ok(answer if caller.role.has(Right.SEE_SECRETS) else shown_json(answer))
         except KeelmanError as error:
             raise error_of(error, conflicts=operation.conflicts) from None

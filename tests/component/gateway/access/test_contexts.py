@@ -89,7 +89,7 @@ async def test_commands_ask_the_gateway_of_their_context(shell: Shell) -> None:
     assert (await shell.run("context", "use", "own"))[0] == 0
     code, _, err = await shell.run("delete", "node", "node-1", "--yes")
     assert code == 1
-    assert "me is operator and may not administer" in err
+    assert "me is operator and may not manage-nodes" in err
     code, _, err = await shell.run("validate", "nothing/c", "--set", "a=b")  # Connect's REST API, over https
     assert code == 3
     assert "nothing" in err

@@ -13,7 +13,7 @@ from keelman.gateway.access.accounts import WHOLE, Account
 from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.caller import GatewayCaller
 from keelman.gateway.settings import Settings
-from keelman.model.access.roles import Role, token_digest
+from keelman.model.access.roles import OwnRole, Right, Role, token_digest
 from keelman.model.errors import InvalidArgument, Unauthenticated
 from keelman.rpc.identity import Identity, IdentityKind
 
@@ -60,7 +60,7 @@ def test_callers_have_their_role_for_all_clusters_or_for_some(file: Path) -> Non
         ("key = 1", "tables that begin with"),
         (
             "keys = 1",
-            r"tables \[\[token\]\], \[\[user\]\], \[\[key\]\], \[\[account\]\], \[\[role\]\] and \[tls\] alone",
+            r"tables \[\[token\]\], \[\[user\]\], .*\[\[role\]\], \[tls\] and \[roles\] alone",
         ),
         ("[[role]]\narn = 'a'", "client_properties"),
         ("[tls]", "tls: client_properties: 'NoneType' is not legal: a table of texts"),
@@ -68,6 +68,12 @@ def test_callers_have_their_role_for_all_clusters_or_for_some(file: Path) -> Non
         ("[tls.client_properties]\n'sasl.mechanism' = 'PLAIN'", "'sasl.mechanism' is not legal: .* begin with ssl."),
         ("[tls]\nclient_property = {}", "tls: 'client_property' is not legal: only client_properties"),
         ("[[tls]]", r"'tls' is not legal: a table \[tls\]"),
+        ("[roles]\nadmin = []", "roles: 'admin' is not legal: 1 to 63 .* none of viewer, operator, admin"),
+        ("[roles]\nA = []", "roles: 'A' is not legal"),
+        ("[roles]\nfixer = 'view'", "roles: fixer: 'str' is not legal: a list of rights"),
+        ("[roles]\nfixer = ['repair']", "roles: fixer: 'repair' is not legal: rights, of view, restart, configure"),
+        (f"[roles]\nfixer = []\n{TOKEN.replace('operator', 'root')}", "one of viewer, operator, admin, fixer"),
+        ("roles = 1", r"'roles' is not legal: a table \[roles\]"),
         ("[[key", "a TOML file"),
     ],
 )
@@ -75,6 +81,16 @@ def test_the_file_says_what_is_wrong_in_it(file: Path, text: str, message: str) 
     file.write_text(text)
     with pytest.raises(InvalidArgument, match=message):
         read_access_file("gateway.access_file", file)
+
+
+def test_a_file_has_roles_of_its_own(file: Path) -> None:
+    key = "[[key]]\nid='k'\nsecret='s'\naccount='123450006789'\nrole='fixer'\n"
+    file.write_text(f"[roles]\nfixer = ['restart']\n{TOKEN.replace('operator', 'fixer')}{key}")
+    access_file = read_access_file("gateway.access_file", file)
+    caller = access_file.tokens[DIGEST]
+    assert caller.role == access_file.keys["k"].role == OwnRole("fixer", frozenset({Right.VIEW, Right.RESTART}))
+    assert str(caller.role) == "fixer"
+    assert [right for right in Right if caller.has(right)] == [Right.VIEW, Right.RESTART]
 
 
 def test_client_properties_of_tls_without_a_role_are_those_of_both_files(file: Path, tmp_path: Path) -> None:
@@ -122,7 +138,9 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_the_file_of_the_managed_connect_api_has_no_tokens(file: Path) -> None:
     file.write_text(TOKEN)
-    with pytest.raises(InvalidArgument, match=r"tables \[\[key\]\], \[\[account\]\], \[\[role\]\] and \[tls\] alone"):
+    with pytest.raises(
+        InvalidArgument, match=r"tables \[\[key\]\], \[\[account\]\], \[\[role\]\], \[tls\] and \[roles\] alone"
+    ):
         read_access_file("gateway.managed_connect_access_file", file, KEYS)
 
 

@@ -123,9 +123,9 @@ async def test_a_batch_is_let_in_where_each_of_its_writes_is(guard: RpcGuard) ->
     await admitted(guard, method, batch(mine))
     with pytest.raises(PermissionDenied, match="operator of a alone"):
         await admitted(guard, method, batch(mine, definitions.DeleteConnectorDefinitionRequest(name="of_b")))
-    with pytest.raises(PermissionDenied, match=r"op is operator and may not administer: .*CreateWorkerCluster"):
+    with pytest.raises(PermissionDenied, match=r"op is operator and may not manage-clusters: .*CreateWorkerCluster"):
         await admitted(guard, method, batch(mine, CreateWorkerClusterRequest(name="a")))
-    with pytest.raises(PermissionDenied, match="eye is viewer and may not operate"):
+    with pytest.raises(PermissionDenied, match="eye is viewer and may not configure"):
         await admitted(guard, method, batch(mine), "eye")
 
 
@@ -139,9 +139,9 @@ async def test_a_copy_run_of_another_cluster_is_not_shown(guard: RpcGuard) -> No
 
 async def test_a_role_without_the_right_is_told_so(guard: RpcGuard) -> None:
     pause = connectors.PauseConnectorRequest(worker_cluster="a")
-    with pytest.raises(PermissionDenied, match="eye is viewer and may not operate") as refused:
+    with pytest.raises(PermissionDenied, match="eye is viewer and may not restart") as refused:
         await admitted(guard, f"{CONNECT}.ConnectorService/PauseConnector", pause, "eye")
-    assert (refused.value.reason, refused.value.metadata["needs"]) == ("ROLE", "operate")
+    assert (refused.value.reason, refused.value.metadata["needs"]) == ("ROLE", "restart")
 
 
 async def test_what_nobody_has_given_a_right_is_refused(guard: RpcGuard) -> None:

@@ -7,7 +7,7 @@ import secrets
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,7 +28,9 @@ app.add_typer(token, name="token", help="Make tokens for callers of the gateway.
 def create(
     *,
     name: Annotated[str, typer.Option("--name", metavar="NAME", help="The caller that uses it.")],
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help=f"One of {', '.join(Role)}.")],
+    role: Annotated[
+        str, typer.Option("--role", metavar="ROLE", help=f"One of {', '.join(Role)}, or one that the file defines.")
+    ],
     cluster: Annotated[
         list[str] | None,
         typer.Option(
@@ -44,8 +46,9 @@ def create(
     ] = None,
 ) -> int:
     """Make a token. It is printed once, and kept nowhere: the access file has only its SHA-256."""
-    if role not in set(Role):
-        raise InvalidArgument.of("--role", role, f"one of {', '.join(Role)}")
+    legal = [*Role, *_own_roles(file)]
+    if role not in legal:
+        raise InvalidArgument.of("--role", role, f"one of {', '.join(legal)}")
     for worker_cluster in cluster or ():
         checked_name("--cluster", worker_cluster)
     secret = TOKEN_BEGINS + secrets.token_urlsafe(TOKEN_BYTES)
@@ -87,6 +90,25 @@ def list_all(
             rows.append((caller.name, by, str(caller.role), clusters, shown))
     print(aligned(rows))
     return 0
+
+
+def _own_roles(file: Path | None) -> list[str]:
+    """Returns the names of the roles that an access file defines. Raises InvalidArgument for an illegal file."""
+    from keelman.gateway.access.own_roles import read_own_roles  # noqa: PLC0415  (it is the gateway's)
+
+    return [] if file is None or not file.exists() else [*read_own_roles("--file", _document(file))]
+
+
+def _document(file: Path) -> dict[str, Any]:
+    """Returns the content of an access file. Raises InvalidArgument."""
+    import tomllib  # noqa: PLC0415
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InvalidArgument.of("--file", str(file), f"an access file ({error})") from None
+    except OSError as error:
+        raise InvalidArgument.of("--file", str(file), f"a file that can be read ({error.strerror})") from None
 
 
 def _add(file: Path, name: str, lines: str) -> None:

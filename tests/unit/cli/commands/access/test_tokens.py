@@ -47,6 +47,17 @@ def test_a_file_keeps_its_owner(tmp_path: Path) -> None:
     assert (file.stat().st_uid, file.stat().st_gid, file.stat().st_mode & 0o777) == (1234, 4321, 0o600)
 
 
+def test_a_token_has_a_role_that_its_file_defines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "access.toml"
+    file.write_text("[roles]\nfixer = ['restart']\n")
+    assert create("--name", "a", "--role", "fixer", "--file", str(file)) == 0
+    assert create("--name", "b", "--role", "breaker", "--file", str(file)) == 2
+    assert "one of viewer, operator, admin, fixer" in capsys.readouterr().err
+    assert create("--name", "b", "--role", "fixer") == 2
+    (caller,) = read_access_file("gateway.access_file", file).tokens.values()
+    assert str(caller.role) == "fixer"
+
+
 def test_tokens_end_and_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "access.toml"
     for name, more in (("b", ("--expires", "2099-01-31")), ("a", ("--cluster", "x", "--cluster", "w")), ("c", ())):
