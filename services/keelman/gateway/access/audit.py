@@ -46,6 +46,8 @@ MAX_TEXT = 2048
 """The most characters of a text in an event."""
 UNKNOWN = "unknown"
 REFUSED = frozenset((401, 403))
+READING = frozenset((None, Right.VIEW, Right.AUDIT))
+"""The rights of calls that are no writes."""
 _KEY = re.compile(r"Credential=([^/,\s]{1,128})/")
 
 
@@ -154,7 +156,7 @@ class AuditedRpcs(Interceptor):
         outcome = outcome_of(error, context)
         is_refused = outcome in ("UNAUTHENTICATED", "PERMISSION_DENIED")
         needs = RPCS.get(name)
-        writes = needs is not None and (needs.right not in (None, Right.VIEW) or needs.scope is EACH)
+        writes = needs is not None and (needs.right not in READING or needs.scope is EACH)
         if not (writes or is_refused):
             return
         metadata = dict(context.invocation_metadata() or ())
