@@ -29,7 +29,7 @@ from keelman.state.nouns.registry import NOUNS
 from keelman.state.nouns.worker_cluster import worker_cluster_message
 from keelman.state.planning.draft import Limits
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, load, subjects_of
+from keelman.state.resources.store import ResourceStore, load, subjects_of
 from support.eventually import eventually
 from support.state.stores import open_store
 
@@ -146,7 +146,7 @@ def newest(brokers: Brokers) -> int:
     return max(event_pb2.Event.FromString(value).revision for _, _, value in brokers.records if value is not None)
 
 
-async def published(store: Store, revision: int) -> bool:
+async def published(store: ResourceStore, revision: int) -> bool:
     async with store.database.read() as session:
         return (await session.exec(select(RelayRow.published))).one() == revision
 

@@ -28,7 +28,7 @@ from keelman.state.nouns.registry import NOUNS
 from keelman.state.planning.draft import Limits
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.noun import CREATED
-from keelman.state.resources.store import Store, subjects_of
+from keelman.state.resources.store import ResourceStore, subjects_of
 from support.state.stores import open_store
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
@@ -43,7 +43,7 @@ step = st.one_of(
 class Watcher:
     """A client that reads so many answers, or is cut off, as the test tells it."""
 
-    def __init__(self, store: Store, hub: Hub, nouns: list[str]) -> None:
+    def __init__(self, store: ResourceStore, hub: Hub, nouns: list[str]) -> None:
         self.store, self.hub, self.nouns = store, hub, nouns
         self.known, self.told = KnownResources(), {}
         self.last = 0
@@ -81,7 +81,7 @@ class Watcher:
             self.answers = None
 
 
-async def work(store: Store, verb: str, of: str) -> None:
+async def work(store: ResourceStore, verb: str, of: str) -> None:
     async with store.write() as tx:
         match verb:
             case "create":
@@ -94,7 +94,7 @@ async def work(store: Store, verb: str, of: str) -> None:
                 worker_clusters.delete(tx, of, "")
 
 
-async def trim(store: Store) -> None:
+async def trim(store: ResourceStore) -> None:
     async with store.database.write() as turn:
         connection = await turn.session.connection()
         await connection.execute(sa.delete(OutboxRow).where(col(OutboxRow.revision) < turn.revision))

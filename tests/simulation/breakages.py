@@ -18,7 +18,7 @@ from keelman.state.planning.draft import Draft
 from keelman.state.replicas.heard import Heard
 from keelman.state.replicas.lease import Lease
 from keelman.state.resources import serving
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.sessions.sessions import Sessions
 
 
@@ -65,20 +65,20 @@ class _Undone(Exception):
 
 
 def _answers_without_storing() -> None:
-    write, numbers = Store.write, itertools.count()
+    write, numbers = ResourceStore.write, itertools.count()
 
     @contextlib.asynccontextmanager
-    async def taken_back(store: Store) -> AsyncIterator[Any]:
+    async def taken_back(store: ResourceStore) -> AsyncIterator[Any]:
         with contextlib.suppress(_Undone):
             async with write(store) as tx:
                 yield tx
                 raise _Undone
 
-    def broken(store: Store) -> Any:
+    def broken(store: ResourceStore) -> Any:
         of_rpc = sys._getframe(1).f_globals["__name__"] == serving.__name__
         return write(store) if not of_rpc or next(numbers) % 5 else taken_back(store)
 
-    Store.write = broken  # type: ignore[method-assign]
+    ResourceStore.write = broken  # type: ignore[method-assign]
 
 
 def _plans_without_the_lease() -> None:

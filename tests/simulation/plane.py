@@ -22,7 +22,7 @@ from keelman.state.database.sealing import Sealer
 from keelman.state.executor import Executor
 from keelman.state.nouns.broker_cluster import BrokerClusterApi
 from keelman.state.nouns.node import NodeApi
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.nouns.registry import NOUNS
 from keelman.state.nouns.worker_cluster import WorkerClusterApi
 from keelman.state.planning.draft import Limits
@@ -32,7 +32,7 @@ from keelman.state.replicas.leader import LEADER, LeaderRole
 from keelman.state.replicas.lease import Lease
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, subjects_of
+from keelman.state.resources.store import ResourceStore, subjects_of
 from keelman.state.resources.transaction import Change, Transaction
 from keelman.state.service import PLAN_SECONDS
 from keelman.state.sessions.sessions import Sessions
@@ -71,7 +71,7 @@ class StateService:
     clock_error: timedelta = timedelta(0)
     process: FakeProcess | None = None
     starts: int = 0
-    store: Store | None = None
+    store: ResourceStore | None = None
     _apis: dict[str, Any] = field(default_factory=dict)
     _sessions: Sessions | None = None
     _stop: asyncio.Event | None = None
@@ -131,7 +131,7 @@ class StateService:
         world, clock = self.world, self.world.loop.time
         result = Database if world.is_sole else SharedDatabase
         database = result(world.server.engine(), world.sealer, self._wall_clock)
-        store = Store(database, NOUNS, settle)
+        store = ResourceStore(database, NOUNS, settle)
         await store.catch_up()
         commits, heard = Hub(), Heard(clock)
         world.rules.loaded(self.name, store)
@@ -148,7 +148,7 @@ class StateService:
             exchange.server = world.server
         executor = Executor(led, LIMITS, sessions.alive, None if exchange is None else exchange.planned, clock)
         store.listen(executor.changed)
-        parts = Parts(store, sessions, Reports(Hub()), None, executor, None, LIMITS.chosen_ports, commits)  # type: ignore[arg-type]
+        parts = NounParts(store, sessions, Reports(Hub()), None, executor, None, LIMITS.chosen_ports, commits)  # type: ignore[arg-type]
         async with Siblings() as siblings:
             if exchange is None:
                 await sessions.begin()
@@ -172,7 +172,7 @@ class StateService:
             sessions.close()
         await lease.release()
 
-    def _told(self, store: Store, changes: Sequence[Change]) -> None:
+    def _told(self, store: ResourceStore, changes: Sequence[Change]) -> None:
         self.world.rules.told(self.name, store, changes)
 
     def _leads(self, lease: Lease, leads: bool) -> None:
@@ -203,7 +203,7 @@ class StateService:
 class _WatchedStore(FencedStore):
     """The leader's store, which calls `on_write` before it stores a transaction."""
 
-    def __init__(self, store: Store, lease: Lease, on_write: Callable[[int], None]) -> None:
+    def __init__(self, store: ResourceStore, lease: Lease, on_write: Callable[[int], None]) -> None:
         super().__init__(store, lease)
         self._on_write = on_write
 

@@ -15,7 +15,7 @@ from keelman.model.node import Node, NodeState
 from keelman.model.workload import WorkerSpec, Workload, WorkloadKind
 from keelman.state.planning.places import has_labels
 from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Change
 from support.fake_time import FakeTimeLoop
 
@@ -99,7 +99,7 @@ class Rules:
         """A state service has died."""
         self._seen.pop(name, None)
 
-    def loaded(self, name: str, store: Store) -> None:
+    def loaded(self, name: str, store: ResourceStore) -> None:
         """A state service has read the whole database."""
         self._take(
             name,
@@ -107,17 +107,17 @@ class Rules:
             {(n, item): store.snapshot.resources(n).get(item) for n in NOUNS for item in self._all(store, n)},
         )
 
-    def _all(self, store: Store, noun: str) -> set[str]:
+    def _all(self, store: ResourceStore, noun: str) -> set[str]:
         return self.truth[noun].keys() | store.snapshot.resources(noun).keys()
 
-    def told(self, name: str, store: Store, changes: Sequence[Change]) -> None:
+    def told(self, name: str, store: ResourceStore, changes: Sequence[Change]) -> None:
         """A state service learns of changes that it or another has stored."""
         if store.revision < self._seen.get(name, 0):
             self.fail("revisions", f"{name} went back from {self._seen[name]} to {store.revision}")
         self._seen[name] = store.revision
         self._take(name, store, {(c.noun, c.name): c.new for c in changes if c.noun in NOUNS})
 
-    def _take(self, name: str, store: Store, news: dict[tuple[str, str], Any]) -> None:
+    def _take(self, name: str, store: ResourceStore, news: dict[tuple[str, str], Any]) -> None:
         if store.revision < self.revision:
             return  # a late message
         is_new = store.revision > self.revision

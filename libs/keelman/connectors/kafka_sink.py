@@ -23,7 +23,7 @@ from keelman.engine.producing.transactions import AtLeastOnceProducer, Transacti
 from keelman.engine.records.size import Sizes, may_be_over
 from keelman.engine.sink.exactly_once.claims import Claims
 from keelman.engine.sink.exactly_once.kept_topic import KeptTopic
-from keelman.engine.sink.target import SERVERS, FewPartitions, Target, TargetTopics, source_cluster
+from keelman.engine.sink.target import SERVERS, FewPartitions, TargetCluster, TargetTopics, source_cluster
 from keelman.engine.topics_aside import TopicsAside
 from keelman.kafka.batches.producer import ProduceFailure
 from keelman.kafka.fencing import fence_all
@@ -94,7 +94,7 @@ class KafkaWriter(Writer):
         self._beat = task.beat
         self._report = task.report
         self._by_key = config["partitions"] == "by-key"
-        target = Target(config, task.worker)
+        target = TargetCluster(config, task.worker)
         self._topics = TargetTopics(config, task, target)
         self._kept_topic = KeptTopic(task.connector, target)
         self._log = _log.bind(connector=task.connector, task=task.task)
@@ -119,7 +119,9 @@ class KafkaWriter(Writer):
             self._producer.close()
             raise
 
-    def _open(self, target: Target, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> RunProducer:
+    def _open(
+        self, target: TargetCluster, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool
+    ) -> RunProducer:
         client_id, control = f"connector-sink-producer-{task.connector}-{task.task}", _Beats(task.beat)
         if not exactly_once:
             return AtLeastOnceProducer(producer_options(target.producer, client_id=client_id), control)
@@ -148,7 +150,7 @@ class KafkaWriter(Writer):
         return self._producer.read_bytes
 
     @staticmethod
-    def _transactional_id(target: Target, config: Mapping[str, str], task: SinkTask) -> str:
+    def _transactional_id(target: TargetCluster, config: Mapping[str, str], task: SinkTask) -> str:
         """Returns an id of worker cluster, connector and task; also of the source cluster if that differs from the
         target, since tasks that read other clusters may have the same names there."""
         worker = task.worker.get("group.id", "").strip() or "connect"

@@ -44,7 +44,7 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class WordList:
     """One of some words, or several with commas between."""
 
     legal: tuple[str, ...]
@@ -72,13 +72,13 @@ class Throttled:
         return "" if legal else "*, or partition:broker with commas between"
 
 
-_FLAG = Words(("true", "false"))
+_FLAG = WordList(("true", "false"))
 _DURATION = Whole(0, _LONG)
-TOPIC_CONFIGS: Mapping[str, Whole | Ratio | Words | Throttled] = {
-    "cleanup.policy": Words(("compact", "delete"), several=True),
+TOPIC_CONFIGS: Mapping[str, Whole | Ratio | WordList | Throttled] = {
+    "cleanup.policy": WordList(("compact", "delete"), several=True),
     "compression.gzip.level": Whole(-1, 9),
     "compression.lz4.level": Whole(1, 17),
-    "compression.type": Words(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"), lasting=False),
+    "compression.type": WordList(("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"), lasting=False),
     "compression.zstd.level": Whole(-131_072, 22),
     "delete.retention.ms": _DURATION,
     "file.delete.delay.ms": _DURATION,
@@ -93,7 +93,7 @@ TOPIC_CONFIGS: Mapping[str, Whole | Ratio | Words | Throttled] = {
     "max.message.bytes": Whole(0, _INT),
     "message.timestamp.after.max.ms": _DURATION,
     "message.timestamp.before.max.ms": _DURATION,
-    "message.timestamp.type": Words(("CreateTime", "LogAppendTime")),
+    "message.timestamp.type": WordList(("CreateTime", "LogAppendTime")),
     "min.cleanable.dirty.ratio": Ratio(),
     "min.compaction.lag.ms": _DURATION,
     "min.insync.replicas": Whole(1, _INT),
@@ -130,7 +130,7 @@ def same_value(key: str, text: str, other: str) -> bool:
                 return float(text) == float(other)
             except ValueError:
                 return text == other
-        case Words(several=True) | Throttled():
+        case WordList(several=True) | Throttled():
             return {x.strip() for x in text.split(",")} == {x.strip() for x in other.split(",")}
         case _:
             return text == other

@@ -57,7 +57,7 @@ class StepState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class OperationTarget:
     """The resource of an operation, its generation that is applied, and the goal that it is brought to."""
 
     noun: str
@@ -95,7 +95,7 @@ class Operation(Resource):
     NOUN: ClassVar[str] = "operation"
 
     kind: OperationKind
-    target: Target
+    target: OperationTarget
     steps: tuple[Step, ...]
     origin: Origin | None = None
     state: OperationState = OperationState.PENDING

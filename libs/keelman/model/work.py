@@ -22,7 +22,7 @@ class Work(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Assignment:
+class MemberAssignment:
     """The leader's assignment to one member: new work, work to stop, and the time until the member must rejoin."""
 
     leader: str

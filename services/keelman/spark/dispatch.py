@@ -28,7 +28,7 @@ from keelman.spark.slots.choice import Slot, SlotLimits, SlotState
 from keelman.spark.slots.mailbox import Mailbox
 from keelman.spark.slots.placing import Placing
 from keelman.spark.slots.pool import Jobs, SlotPool, Times
-from keelman.spark.slots.usage import Usage
+from keelman.spark.slots.usage import SlotUsageTotals
 
 log = get_logger()
 
@@ -60,7 +60,7 @@ class Dispatcher:
         self._life = RunLife(self.book, self.leases, listeners=changed, ended=self._run_ended)
         self.pool = SlotPool(jobs, times, clock, self, end_of)
         self._busy = Busy(busy_bytes_per_second)
-        self._usage = Usage()
+        self._usage = SlotUsageTotals()
         self._placing = Placing(
             self.book, self._life, self.pool, self.leases, busy=self._busy, limits=limits, clock=clock
         )

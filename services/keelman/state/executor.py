@@ -18,7 +18,7 @@ from keelman.state.planning.idle import IdleSparks
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.scope import Scope, everything, scope_of
 from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD, Resource, Snapshot
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Change, Transaction
 
 log = get_logger()
@@ -36,7 +36,7 @@ class Executor:
     `alive` gives a node with its host's figures; `on_planned` is called with the revision up to which all is planned.
     """
 
-    store: Store
+    store: ResourceStore
     limits: Limits
     alive: Callable[[Node], Node]
     on_planned: Callable[[int], None] | None = None

@@ -34,8 +34,8 @@ from keelman.state.events.watch import Tail, WatchApi
 from keelman.state.executor import Executor
 from keelman.state.nouns import registry
 from keelman.state.nouns.connector import ConnectorReportApi
-from keelman.state.nouns.parts import Parts
-from keelman.state.operation_kinds import all_kinds
+from keelman.state.nouns.parts import NounParts
+from keelman.state.operation_kinds import all_procedures
 from keelman.state.operations.retention import Retention
 from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
@@ -51,7 +51,7 @@ from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.log_delivery import checked_buckets
 from keelman.state.resources.snapshot import BROKER_CLUSTER
-from keelman.state.resources.store import Store, subjects_of
+from keelman.state.resources.store import ResourceStore, subjects_of
 from keelman.state.secrets.key_change import LOOK_SECONDS, KeyChange
 from keelman.state.secrets.opening import open_store
 from keelman.state.sessions.sessions import Sessions
@@ -103,7 +103,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         executor = _executor(led, limits, sessions, exchange, settings)
         store.listen(executor.changed)
         trust = await Trust.of(settings, store)
-        parts = Parts(
+        parts = NounParts(
             store, sessions, reports, plugins, executor, topics, limits.chosen_ports, commits, limits.buckets,
             trust.authority, NamedBrokers(limits.policy_rules),
         )  # fmt: skip
@@ -120,11 +120,13 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         else:
             executor.lead(False)
             siblings.start(exchange.run(executor.planned), name="exchange")
-        kinds = all_kinds(led, notes=topics, connectors=connectors, planned=executor, files=plugins, buckets=buckets)
+        procedures = all_procedures(
+            led, notes=topics, connectors=connectors, planned=executor, files=plugins, buckets=buckets
+        )
         judge = Reconciler("judge", lambda: sessions.judge(led), settings.heartbeat_seconds / 2)
         parts_of_leader = (
             ("judge", judge.run),
-            ("operations", Runner(led, commits, lease, kinds, settings.operation_wait_seconds).run),
+            ("operations", Runner(led, commits, lease, procedures, settings.operation_wait_seconds).run),
             ("autoscaler", Autoscaler(led, reports.recent_usage, Room(store, reports.connectors.of)).run),
             ("audit-relay", AuditRelay(store, commits, settings.events_broker_cluster, trail).run),
             ("plugin-sweeper", Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS).run),
@@ -155,7 +157,9 @@ def _freeze() -> None:
     gc.freeze()
 
 
-def _following(store: Store, settings: Settings, trust: Trust) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
+def _following(
+    store: ResourceStore, settings: Settings, trust: Trust
+) -> Iterator[tuple[str, Coroutine[Any, Any, None]]]:
     """Yields the parts that apply others' changes: rows, the key of secrets, this process's own certificate."""
     yield "follower", Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run()
     change = KeyChange(store.database, settings.secrets_key)
@@ -164,7 +168,7 @@ def _following(store: Store, settings: Settings, trust: Trust) -> Iterator[tuple
         yield "own-certificate", trust.own.keep()
 
 
-def _exchange(url: str, store: Store, heard: Heard, sessions: Sessions, beat_seconds: float) -> Exchange:
+def _exchange(url: str, store: ResourceStore, heard: Heard, sessions: Sessions, beat_seconds: float) -> Exchange:
     from keelman.state.replicas.exchange import Exchange  # noqa: PLC0415  (psycopg is a tenth of all imports)
 
     return Exchange(url, store, heard, beat_seconds, sessions.cut_off)
@@ -208,7 +212,7 @@ def _limits(settings: Settings) -> Limits:
 
 
 def _executor(
-    led: Store, limits: Limits, sessions: Sessions, exchange: Exchange | None, settings: Settings
+    led: ResourceStore, limits: Limits, sessions: Sessions, exchange: Exchange | None, settings: Settings
 ) -> Executor:
     on_planned = None if exchange is None else exchange.planned
     return Executor(led, limits, sessions.alive, on_planned, idle=IdleSparks(settings.spark_idle_seconds))
@@ -224,7 +228,7 @@ def _buckets(settings: Settings) -> Buckets:
     )
 
 
-def _sessions(store: Store, commits: Hub, heard: Heard, settings: Settings, buckets: str) -> Sessions:
+def _sessions(store: ResourceStore, commits: Hub, heard: Heard, settings: Settings, buckets: str) -> Sessions:
     return Sessions(
         store,
         commits,
@@ -252,13 +256,13 @@ async def _wake(commits: Hub, reconciler: Reconciler, *subjects: str) -> None:
 
 
 @contextlib.asynccontextmanager
-async def _workers(store: Store, reports: Reports, settings: Settings) -> AsyncIterator[RestConnectors]:
+async def _workers(store: ResourceStore, reports: Reports, settings: Settings) -> AsyncIterator[RestConnectors]:
     access, urls = WorkerAccess.of("state", settings), WorkerUrls(store, reports)
     async with Rest(urls.of, request_seconds=CALL_SECONDS, access=access, heeds_ids=urls.heeds_ids) as rest:
         yield RestConnectors(ClusterRequests(rest, access))
 
 
-def _reconcilers(store: Store, commits: Hub, executor: Executor, settings: Settings) -> Iterator[Part]:
+def _reconcilers(store: ResourceStore, commits: Hub, executor: Executor, settings: Settings) -> Iterator[Part]:
     """Yields the leader's parts that check the whole state by a timer and when it has changed."""
     planner = Reconciler("planner", executor.reconcile, PLAN_SECONDS)
     probe = Reconciler(

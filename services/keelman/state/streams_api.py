@@ -18,9 +18,9 @@ from keelman.state.reports.copy_runs import ENDED, Followed
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import NODE, WORKER_CLUSTER, WORKLOAD
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.sessions.sessions import Sessions
-from keelman.state.trust.callers import Callers
+from keelman.state.trust.callers import CallerCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class SessionApi(session_service_pb2_grpc.SessionServiceServicer):
     """The link of the agents. `callers` is None if they show no certificates."""
 
     sessions: Sessions
-    callers: Callers | None = None
+    callers: CallerCheck | None = None
 
     async def OpenSession(  # type: ignore[override]  # grpc takes a coroutine that writes as well
         self, request_iterator: AsyncIterator[session_service_pb2.OpenSessionRequest], context: Context
@@ -47,7 +47,7 @@ class SessionApi(session_service_pb2_grpc.SessionServiceServicer):
 class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
     """Copy runs, as reported."""
 
-    store: Store
+    store: ResourceStore
     reports: Reports
     commits: Hub
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

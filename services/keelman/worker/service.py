@@ -40,7 +40,7 @@ from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
 from keelman.worker.spark_reach import SparkReach
 from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link, waiting_ms
-from keelman.worker.storage.store import Store, StoreCallbacks
+from keelman.worker.storage.store import StoreCallbacks, WorkerStore
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
@@ -81,7 +81,9 @@ def _may_use(settings: Settings, properties: WorkerProperties) -> MayUse:
     )
 
 
-def _follow(reach: BrokersReach, group: GroupClient, membership: Membership, store: Store, link: SparkLink) -> None:
+def _follow(
+    reach: BrokersReach, group: GroupClient, membership: Membership, store: WorkerStore, link: SparkLink
+) -> None:
     """Has the brokers count as reached while the group or the config topic gets their answers, and coordinators and the
     Spark service watched."""
     coordinators = CoordinatorsReach(group, lambda: membership.heard_at, lambda: only_sink_group(store))

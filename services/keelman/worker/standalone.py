@@ -22,7 +22,7 @@ from keelman.kafka.writer import Ends, Record, TopicWriter
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker.storage.offset_file import OffsetFile, held
-from keelman.worker.storage.store import Store, StoreCallbacks
+from keelman.worker.storage.store import StoreCallbacks, WorkerStore
 from keelman.workers.properties.typed import STANDALONE, WorkerProperties
 
 log = get_logger()
@@ -142,7 +142,7 @@ class MemoryTopics:
         return file_table
 
 
-class StandaloneStore(Store):
+class StandaloneStore(WorkerStore):
     """Configurations and statuses in memory, offsets in a file."""
 
     def __init__(

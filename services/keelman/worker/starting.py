@@ -23,7 +23,7 @@ from keelman.worker.group.farewell import LastFarewell, Note
 from keelman.worker.rest.front.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
-from keelman.worker.storage.store import Store, StoreCallbacks
+from keelman.worker.storage.store import StoreCallbacks, WorkerStore
 from keelman.worker.tasks.link import CopyRunListener, SparkLink
 from keelman.workers.properties.known_properties import ignored, near, unknown
 from keelman.workers.properties.typed import REBALANCE_DELAY, WorkerProperties
@@ -37,13 +37,13 @@ REGISTRY = "value.converter.schema.registry.url"
 
 def open_store(
     properties: WorkerProperties, worker: str, callbacks: StoreCallbacks
-) -> AbstractAsyncContextManager[Store]:
+) -> AbstractAsyncContextManager[WorkerStore]:
     """Returns the worker's tables: from three topics, or a file and memory."""
     if properties.standalone:
         from keelman.worker.standalone import StandaloneStore  # noqa: PLC0415
 
         return StandaloneStore.open(properties, worker_id=worker, callbacks=callbacks)
-    return Store.open(properties, worker_id=worker, callbacks=callbacks)
+    return WorkerStore.open(properties, worker_id=worker, callbacks=callbacks)
 
 
 @contextlib.asynccontextmanager

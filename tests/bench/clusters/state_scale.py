@@ -37,7 +37,7 @@ from keelman.state.database.tables import RelayRow
 from keelman.state.executor import Executor
 from keelman.state.nouns import node, workload
 from keelman.state.planning.draft import Limits
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from support.eventually import eventually
 from support.state.stores import open_store
 
@@ -107,7 +107,7 @@ async def measured(
     return figures
 
 
-async def _fill(store: Store, size: Size, bootstrap: str) -> None:
+async def _fill(store: ResourceStore, size: Size, bootstrap: str) -> None:
     async with store.write() as tx:
         broker_clusters.create(tx, BROKERS, ExternalBrokers(bootstrap))
         for number in range(size.nodes):
@@ -124,7 +124,7 @@ async def _fill(store: Store, size: Size, bootstrap: str) -> None:
                 worker_clusters.start(tx, _cluster(number), "")
 
 
-def _workers(store: Store) -> dict[str, list[str]]:
+def _workers(store: ResourceStore) -> dict[str, list[str]]:
     """The workers' addresses by cluster."""
     workers: dict[str, list[str]] = {}
     for single_workload in store.snapshot.workloads.values():
@@ -133,13 +133,13 @@ def _workers(store: Store) -> dict[str, list[str]]:
     return workers
 
 
-async def _have_published(store: Store) -> None:
+async def _have_published(store: ResourceStore) -> None:
     """Marks the events so far as published: a service that starts now has none to catch up with."""
     async with store.database.write() as turn:
         await (await turn.session.connection()).execute(sa.update(RelayRow).values(published=store.revision))
 
 
-async def _obey(store: Store) -> None:
+async def _obey(store: ResourceStore) -> None:
     """Sets every workload to running, as its agent would report."""
     names = list(store.snapshot.workloads)
     for begin in range(0, len(names), BATCH):
@@ -154,7 +154,7 @@ def _runs(tx: Any, name: str) -> None:
     workload.save(tx, dataclasses.replace(actual_workload, status=status, has_run=True))
 
 
-async def _plan_after_a_change(store: Store, planner: Executor, number: int, size: Size) -> tuple[float, float]:
+async def _plan_after_a_change(store: ResourceStore, planner: Executor, number: int, size: Size) -> tuple[float, float]:
     """Milliseconds of the plan for one additional worker, with its write, and of the processor for it."""
     name = _cluster(number % size.clusters)
     async with store.write() as tx:

@@ -22,7 +22,7 @@ from keelman.worker.offsets import sink_groups
 from keelman.worker.offsets.sink_groups import AGAIN_SECONDS, TRIES, SinkGroups
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from support.brokers.broker import BrokerProcess
 from support.clock import Clock, may_set
 from support.copying.harness import Run, ticket
@@ -69,7 +69,7 @@ def kept(bootstrap: str, group: str) -> "asyncio.Future[Kept]":
 
 
 @asynccontextmanager
-async def store_with(bootstrap: str, name: str, folder: Path, target: str, **config: str) -> AsyncIterator[Store]:
+async def store_with(bootstrap: str, name: str, folder: Path, target: str, **config: str) -> AsyncIterator[WorkerStore]:
     """The store of a worker that has one sink."""
     properties = checked({**alone(folder / "offsets"), "bootstrap.servers": bootstrap}, standalone=True)
     store = StandaloneStore(properties, worker_id="w:1", callbacks=store_callbacks())

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keelman.connect.records import PackedRecords, TopicPartition
-from keelman.kafka.batches.record_batch import BatchHeader, Columns, CorruptBatch, decode
+from keelman.kafka.batches.record_batch import BatchHeader, CorruptBatch, RecordColumns, decode
 from keelman.kafka.fetching.fetched import Fetched
 
 # So many loose records, or one batch of them, stay in the processor's caches until they are packed again.
@@ -63,7 +63,7 @@ class _Piece:
     begins: int
     small: bool
     topic_id: str
-    columns: Columns | None = None
+    columns: RecordColumns | None = None
     at: int = 0
 
     @property
@@ -205,7 +205,7 @@ def _small(batches: Sequence[tuple[BatchHeader, memoryview]]) -> bool:
     return sum(header.size for header, _ in batches) < least * len(batches)
 
 
-def _extend(portion: Portion, columns: Columns, begin: int, end: int, partition: int) -> None:
+def _extend(portion: Portion, columns: RecordColumns, begin: int, end: int, partition: int) -> None:
     portion.values += columns.values[begin:end]
     portion.keys += columns.keys[begin:end]
     portion.headers += columns.headers[begin:end]

@@ -16,7 +16,7 @@ from keelman.connect.records import Offset, TopicPartition
 from keelman.engine.clients import with_token
 from keelman.engine.partition_offsets import offsets_at
 from keelman.kafka.fetching.isolation import reads_committed
-from keelman.kafka.fetching.position import Position
+from keelman.kafka.fetching.position import FetchPosition
 
 ASK_SECONDS = 3.0
 OFFSET, EPOCH, TOPIC_ID = "offset", "leader_epoch", "topic_id"
@@ -75,7 +75,7 @@ def source_offset(offset: int, epoch: int, topic_id: str) -> dict[str, Any]:
     return position
 
 
-def position_behind(offset: Mapping[str, Any]) -> Position:
+def position_behind(offset: Mapping[str, Any]) -> FetchPosition:
     """Returns the position behind the record of a source offset.
 
     For an offset without an epoch and a topic's id, as written by MirrorMaker 2 or a user, it is unknown whether its
@@ -83,7 +83,7 @@ def position_behind(offset: Mapping[str, Any]) -> Position:
     """
     last, epoch, topic_id = int(offset[OFFSET]), offset.get(EPOCH), offset.get(TOPIC_ID)
     epochs = [(epoch, last)] if isinstance(epoch, int) and epoch >= 0 else []
-    return Position(last + 1, topic_id if isinstance(topic_id, str) else "", epochs)
+    return FetchPosition(last + 1, topic_id if isinstance(topic_id, str) else "", epochs)
 
 
 def check_mirrored(offsets: AlteredOffsets) -> bool:

@@ -22,7 +22,7 @@ from keelman.engine.topics_aside import TopicsAside
 from keelman.kafka.batches.record_batch import BatchHeader, CorruptBatch, passable
 from keelman.kafka.fetching.fetcher import BatchFetcher
 from keelman.kafka.fetching.isolation import reads_committed
-from keelman.kafka.fetching.position import EARLIEST, LATEST, Position
+from keelman.kafka.fetching.position import EARLIEST, LATEST, FetchPosition
 from keelman.kafka.fetching.position_checks import FetchFailure, Reset
 from keelman.kafka.fetching.settings import FetchSettings
 from keelman.kafka.leaders.client import LeaderClient
@@ -92,7 +92,7 @@ class MirrorReader(Reader):
         self._aside = TopicsAside()  # topics whose target does not take them
         self._refused = TopicsAside()  # topics that may not be read
         self._refusals: deque[tuple[Part, FetchFailure]] = deque()
-        self._left: dict[TopicPartition, Position] = {}
+        self._left: dict[TopicPartition, FetchPosition] = {}
         self._written: set[TopicPartition] = set()
         self.sets_aside = len(self._topics) > 1
         self._at_end: set[TopicPartition] = set()
@@ -108,13 +108,13 @@ class MirrorReader(Reader):
         self._check_crcs = FetchSettings.of({"check.crcs": "false", **properties}).check_crcs
         self._settings = replace(FetchSettings.of({**properties, "check.crcs": "true"}), makes_way=True)
         first = LATEST if reset == "latest" else EARLIEST
-        positions: dict[Part, Position] = {
-            (*partition,): Position(first) if offset is None else position_behind(offset)
+        positions: dict[Part, FetchPosition] = {
+            (*partition,): FetchPosition(first) if offset is None else position_behind(offset)
             for partition, offset in starts.items()
         }
         self._fetcher = KAFKA_LOOP.call(self._open(f"mirror-{alias}", positions, reset))
 
-    async def _open(self, client_id: str, positions: Mapping[Part, Position], reset: Reset) -> BatchFetcher:
+    async def _open(self, client_id: str, positions: Mapping[Part, FetchPosition], reset: Reset) -> BatchFetcher:
         client = LeaderClient(self._properties, client_id=self._properties.get("client.id", client_id))
         return BatchFetcher(
             client,
@@ -211,7 +211,7 @@ class MirrorReader(Reader):
             if partition not in begins:
                 self._left[partition] = positions[partition]
             else:
-                self._left[partition] = Position(begins[partition]) if last is None else position_behind(last)
+                self._left[partition] = FetchPosition(begins[partition]) if last is None else position_behind(last)
                 self._next[partition] = self._left[partition].offset
         self._written -= theirs
         self._wait_in(self._aside, theirs, why)
@@ -229,7 +229,7 @@ class MirrorReader(Reader):
         """Returns whether the task copies another topic now."""
         return bool(self._names.keys() - self._parts_of(topic) - self._aside.partitions - self._refused.partitions)
 
-    def _leave(self, parts: set[TopicPartition]) -> dict[TopicPartition, Position]:
+    def _leave(self, parts: set[TopicPartition]) -> dict[TopicPartition, FetchPosition]:
         """Stops fetching these partitions. Returns their positions."""
         positions = KAFKA_LOOP.call(self._fetcher.leave([(*part,) for part in parts]))
         return {TopicPartition(*partition): at for partition, at in positions.items()}
@@ -244,7 +244,7 @@ class MirrorReader(Reader):
         if positions:
             KAFKA_LOOP.call(self._fetch_again(positions))
 
-    async def _fetch_again(self, positions: Mapping[Part, Position]) -> None:
+    async def _fetch_again(self, positions: Mapping[Part, FetchPosition]) -> None:
         self._fetcher.add(positions)
 
     def _batch(self, portion: Portion, *, short: bool) -> SourceBatch:

@@ -28,8 +28,8 @@ RECORD_BYTES = 16  # a null with a null key takes room, too
 
 
 @dataclass(slots=True)
-class Columns:
-    """Records of one partition, in order. Columns that others are added to must be lists."""
+class OutgoingRecords:
+    """Records of one partition, in order. To add others, its columns must be lists."""
 
     values: list[bytes | None]
     keys: list[bytes | None] | None = None
@@ -37,11 +37,11 @@ class Columns:
     headers: list[Headers | None] | None = None
     size: int = 0
 
-    def like(self, other: Columns) -> bool:
+    def like(self, other: OutgoingRecords) -> bool:
         """Returns whether both have the same columns, so that one can be appended to the other."""
         return all((mine is None) == (theirs is None) for mine, theirs in zip(self._rest(), other._rest(), strict=True))
 
-    def add(self, other: Columns) -> None:
+    def add(self, other: OutgoingRecords) -> None:
         """Appends the other's records."""
         self.values += other.values
         for mine, theirs in zip(self._rest(), other._rest(), strict=True):
@@ -49,16 +49,16 @@ class Columns:
                 mine.extend(theirs)
         self.size += other.size
 
-    def picked(self, at: list[int]) -> Columns:
+    def picked(self, at: list[int]) -> OutgoingRecords:
         """Returns the records with these indices."""
         keys, times, headers = (None if c is None else taken(c, at) for c in self._rest())
         values = [self.values[i] for i in at]
-        return Columns(values, keys, times, headers, size_of(values, keys))
+        return OutgoingRecords(values, keys, times, headers, size_of(values, keys))
 
-    def copied(self) -> Columns:
+    def copied(self) -> OutgoingRecords:
         """Returns a copy with own lists, to append to: lists of a reader or a converter must not be changed."""
         keys, times, headers = (None if c is None else list(c) for c in self._rest())
-        return Columns(list(self.values), keys, times, headers, self.size)
+        return OutgoingRecords(list(self.values), keys, times, headers, self.size)
 
     def _rest(self) -> tuple[Sequence[Any] | None, ...]:
         return self.keys, self.timestamps_ms, self.headers
@@ -84,7 +84,7 @@ class Packing:
     codec: int
     batch_bytes: Callable[[str], int]
     request_bytes: int
-    _held: dict[tuple[str, int], Columns] = field(default_factory=dict)
+    _held: dict[tuple[str, int], OutgoingRecords] = field(default_factory=dict)
     _held_bytes: int = 0
     _sticky: dict[str, int] = field(default_factory=dict)
     _turn: Iterator[int] = field(default_factory=lambda: count(randrange(1 << 16)))
@@ -105,7 +105,7 @@ class Packing:
         if times is not None and not isinstance(times, Repeated):
             times = list(times)
         headers: list[Headers | None] | None = None if batch.headers is None else list(batch.headers)
-        whole = Columns(values, keys, times, headers, size)
+        whole = OutgoingRecords(values, keys, times, headers, size)
         for partition, at in self._dealt(batch.topic, batch.partitions, keys, len(values)):
             columns = whole if at is None else whole.picked(at)
             if batch.delivered:
@@ -116,7 +116,9 @@ class Packing:
 
     def keyed(self, topic: str, partition: int, records: Sequence[tuple[bytes, bytes | None]]) -> Iterator[Packed]:
         """Yields batches of these keys and values of one partition."""
-        return self._packed(topic, partition, Columns([value for _, value in records], [key for key, _ in records]))
+        return self._packed(
+            topic, partition, OutgoingRecords([value for _, value in records], [key for key, _ in records])
+        )
 
     @property
     def held_bytes(self) -> int:
@@ -134,7 +136,7 @@ class Packing:
         self._held.clear()
         self._held_bytes = 0
 
-    def _put(self, topic: str, partition: int, columns: Columns) -> Iterator[Packed]:
+    def _put(self, topic: str, partition: int, columns: OutgoingRecords) -> Iterator[Packed]:
         held = self._held.get((topic, partition))
         if held is not None and not held.like(columns):
             yield from self._flushed(topic, partition)
@@ -158,7 +160,9 @@ class Packing:
             self._held_bytes -= held.size
             yield from self._packed(topic, partition, held)
 
-    def _packed(self, topic: str, partition: int, columns: Columns, notice: _Asked | None = None) -> Iterator[Packed]:
+    def _packed(
+        self, topic: str, partition: int, columns: OutgoingRecords, notice: _Asked | None = None
+    ) -> Iterator[Packed]:
         now, times = int(time.time() * 1000), columns.timestamps_ms
         if isinstance(times, Repeated):
             now, times = now if times.value is None else times.value, None

@@ -51,7 +51,7 @@ class Fused:
         for part in self._steps.fused(whole):
             topics.setdefault(part.topic, []).append(part)
         for topic, parts in sorted(topics.items(), key=lambda entry: min(part.origins[0] for part in entry[1])):
-            yield self._sent(batch, topic, Parts(parts))
+            yield self._sent(batch, topic, InterleavedBatches(parts))
 
     def sink(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> tuple[SinkBatch, list[int]]:
         """Returns the writer's batch, with `raw` of payloads, and its records' places in the input. Raises what the
@@ -79,7 +79,7 @@ class Fused:
             opened = self._opened(headers)
             batch = ColumnBatch(topic, places, valued, keyed, partitions, times, opened, offsets, loose=True)
             batches += self._steps.fused(batch)
-        parts = Parts(batches)
+        parts = InterleavedBatches(batches)
         if raw:
             columns = [
                 Column(parts.ordered(lambda batch: _payloads(self._values, batch, batch.value)), OPTIONAL_BYTES),
@@ -96,7 +96,7 @@ class Fused:
         )
         return SinkBatch(columns[0], columns[1], new_origin), parts.origins
 
-    def _sent(self, batch: SourceBatch, topic: str, parts: Parts) -> Sent:
+    def _sent(self, batch: SourceBatch, topic: str, parts: InterleavedBatches) -> Sent:
         values = parts.ordered(lambda part: _payloads(self._values, part, part.value, raw=batch.raw))
         keys = parts.ordered(lambda part: _payloads(self._keys, part, part.key, raw=batch.raw))
         headers = self._closed(parts, batch.headers)
@@ -126,7 +126,7 @@ class Fused:
             self._headers.to_connect([raw])
         return Header(name, None, None, raw)
 
-    def _closed(self, parts: Parts, headers_of_batch: Sequence[Headers | None] | None) -> list[Headers]:
+    def _closed(self, parts: InterleavedBatches, headers_of_batch: Sequence[Headers | None] | None) -> list[Headers]:
         if self._carries:
             return (
                 [() for _ in parts.origins]
@@ -152,7 +152,7 @@ class Fused:
         return header.name, self._headers.from_connect(Column([header.value], header.schema))[0]
 
 
-class Parts:
+class InterleavedBatches:
     """Batches whose records were interleaved, and get their common order back."""
 
     def __init__(self, batches: list[ColumnBatch]) -> None:

@@ -22,7 +22,7 @@ from keelman.engine.sink.conversion import SinkConversion
 _KIND, _TIME = itemgetter(0), itemgetter(1)
 
 
-class Columns:
+class BatchBuilder:
     """Builds columns with the task's converters: one pass in C over the messages for each, no loop in Python."""
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords) -> None:

@@ -16,7 +16,7 @@ from keelman.connect.tasks.sink_source import SinkSource, WrittenRecord
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.producing.dead_letters import JoinedDeadLetterWriter, SinkDeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords, Counts, Original
-from keelman.engine.sink.batch import Columns, RawColumns, origin
+from keelman.engine.sink.batch import BatchBuilder, RawColumns, origin
 from keelman.engine.sink.consumer.own_consumer import OwnRecords
 from keelman.engine.sink.conversion import original, whence_of
 
@@ -44,7 +44,7 @@ class SinkPipeline:
         self._connector, self._task, self._worker, self._control = connector, task, worker, control
         policy = Policy.of(config, sink=True)
         self._bad = BadRecords(connector, task, policy, control, on_wait)
-        self._columns = RawColumns(self._bad) if converted else Columns(config, worker, self._bad)
+        self._columns = RawColumns(self._bad) if converted else BatchBuilder(config, worker, self._bad)
         self._messages: Sequence[Message] = []
         self._putting = False
         self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None

@@ -26,7 +26,7 @@ ASK_SECONDS = 10.0
 SERVERS = "bootstrap.servers"
 
 
-class Target:
+class TargetCluster:
     """One task's target cluster: Java's properties of producer and reader, the client library's of an administrator."""
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
@@ -53,7 +53,7 @@ class FewPartitions(TopicRefused):
 class TargetTopics:
     """The target of each topic, resolved at the topic's first record."""
 
-    def __init__(self, config: Mapping[str, str], task: SinkTask, target: Target) -> None:
+    def __init__(self, config: Mapping[str, str], task: SinkTask, target: TargetCluster) -> None:
         """`config` is parsed already; its `topic` is the name, with ${topic} for the topic that is read."""
         self._config = config
         self._task = task

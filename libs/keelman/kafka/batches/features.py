@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import NamedTuple
 
 from keelman.kafka.wire.fields import NO_TAGS, Fields, compact
-from keelman.kafka.wire.requests import Header, WireRequest
+from keelman.kafka.wire.requests import AnswerHeader, WireRequest
 
 FINALIZED = 2
 """The answer's tag for them; absent without any."""
@@ -50,6 +50,6 @@ class AskFeatures(WireRequest, key=18, version=3, answer=FeaturesAnswer):
         """Encodes name and version of the client's software, which a broker counts in its metrics."""
         return compact("keelman") + compact("1") + NO_TAGS
 
-    def parse_response_header(self, data: BytesIO) -> Header:
+    def parse_response_header(self, data: BytesIO) -> AnswerHeader:
         """Reads header version 0, as in no other flexible answer: a client reads it before it knows any versions."""
-        return Header(int.from_bytes(data.read(4), "big", signed=True))
+        return AnswerHeader(int.from_bytes(data.read(4), "big", signed=True))

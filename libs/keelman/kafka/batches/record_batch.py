@@ -97,7 +97,7 @@ class BatchHeader(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Columns:
+class RecordColumns:
     """The records of one batch; all lists are of the same length."""
 
     offsets: list[int]
@@ -239,10 +239,10 @@ def passable(header: BatchHeader, *, codec: int | None) -> bool:
     )
 
 
-def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns:
+def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> RecordColumns:
     """Reads all records of one batch or, with magic 0 or 1, of one message or wrapped set. Raises CorruptBatch."""
     if header.magic >= 2 and header.records == 0:  # all compacted away
-        return Columns([], [], [], [], [])
+        return RecordColumns([], [], [], [], [])
     try:
         records = _records(header, bytes(data))
     except CorruptBatch:
@@ -250,7 +250,7 @@ def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns
     except Exception as error:
         # Each codec has its own errors for unreadable data.
         raise CorruptBatch(f"the batch of offset {header.base_offset} cannot be read: {error}") from error
-    return Columns(
+    return RecordColumns(
         [record.offset for record in records],
         [record.timestamp for record in records] if header.magic else [-1] * len(records),  # magic 0 has no time
         [record.key for record in records],

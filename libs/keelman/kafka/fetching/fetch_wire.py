@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from keelman.kafka.fetching.settings import FetchSettings
 from keelman.kafka.leaders.metadata import Part
-from keelman.kafka.wire.requests import Header, RequestHeader, WireRequest
+from keelman.kafka.wire.requests import AnswerHeader, RequestHeader, WireRequest
 
 _INT32 = struct.Struct(">i")
 _REQUEST = struct.Struct(">iiiibiii")
@@ -88,9 +88,9 @@ class Fetch11(WireRequest, key=1, version=11, answer=FetchAnswer):
         name = client_id.encode()
         return RequestHeader(struct.pack(">hhih", self.API_KEY, self.API_VERSION, correlation_id, len(name)) + name)
 
-    def parse_response_header(self, data: BytesIO) -> Header:
+    def parse_response_header(self, data: BytesIO) -> AnswerHeader:
         """Reads header version 0."""
-        return Header(int(_INT32.unpack(data.read(4))[0]))
+        return AnswerHeader(int(_INT32.unpack(data.read(4))[0]))
 
     def encode(self) -> bytes:
         """Encodes the request without its header."""

@@ -16,7 +16,7 @@ from keelman.kafka.fetching.asking import Asking
 from keelman.kafka.fetching.fetch_wire import FetchedPart
 from keelman.kafka.fetching.fetched import Fetched, whole_batches
 from keelman.kafka.fetching.pauses import Pauses
-from keelman.kafka.fetching.position import Position, made_anew
+from keelman.kafka.fetching.position import FetchPosition, made_anew
 from keelman.kafka.fetching.position_checks import FetchFailure, PositionChecks, Reset
 from keelman.kafka.fetching.session import FetchSession
 from keelman.kafka.fetching.settings import FetchSettings
@@ -47,7 +47,7 @@ class BatchFetcher:
     def __init__(
         self,
         client: LeaderClient,
-        positions: Mapping[Part, int | Position],
+        positions: Mapping[Part, int | FetchPosition],
         *,
         read_committed: bool,
         reset: Reset,
@@ -68,7 +68,7 @@ class BatchFetcher:
         """Whether the checksums of all batches are checked, or only those of skipped batches; may change."""
         self._arrivals = Arrivals(self._settings.held_bytes, arrived)
         self._loop = asyncio.get_running_loop()
-        self._positions = {part: Position(at) if isinstance(at, int) else at for part, at in positions.items()}
+        self._positions = {part: FetchPosition(at) if isinstance(at, int) else at for part, at in positions.items()}
         self._checks = PositionChecks(client, self._isolation, reset)
         self._homeless = set(positions)
         self._must_place = asyncio.Event()
@@ -120,7 +120,7 @@ class BatchFetcher:
         """Returns a topic's number of partitions, as far as it is known."""
         return len(self._client.cluster.partitions_for_topic(topic) or ())
 
-    def add(self, positions: Mapping[Part, Position]) -> None:
+    def add(self, positions: Mapping[Part, FetchPosition]) -> None:
         """Starts to read these partitions, or those that `leave` returned, from there. Called in the fetcher's loop."""
         self._positions |= positions
         self._heard |= dict.fromkeys(positions, self._loop.time())
@@ -136,7 +136,7 @@ class BatchFetcher:
         self._loop.call_soon_threadsafe(self._unconfirmed.set)
         return False
 
-    async def leave(self, parts: Collection[Part]) -> dict[Part, Position]:
+    async def leave(self, parts: Collection[Part]) -> dict[Part, FetchPosition]:
         """Stops fetching these partitions, whose batches may have arrived; returns their positions. In its loop."""
         for led, part in product(self._led.values(), parts):
             led.pop(part, None)

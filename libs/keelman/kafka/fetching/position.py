@@ -16,7 +16,7 @@ MAX_EPOCHS = 32
 
 
 @dataclass(slots=True)
-class Position:
+class FetchPosition:
     """The next offset to read, EARLIEST or LATEST.
 
     `epochs` are the leader epochs of the records read so far, each with the first offset read in it, the newest last;
@@ -59,7 +59,7 @@ class Position:
         self.offset, self.topic_id, self.epochs, self.missing = offset, topic_id, [], False
 
 
-def diverges_at(position: Position, end: EpochEnd) -> int | None:
+def diverges_at(position: FetchPosition, end: EpochEnd) -> int | None:
     """Returns the first offset that was read and is another record, or none, in the leader's log; None if none differs.
 
     `end` is the leader's answer about the position's epoch. Without an epoch in it the leader does not know.
@@ -72,12 +72,12 @@ def diverges_at(position: Position, end: EpochEnd) -> int | None:
     return at if at < position.offset else None
 
 
-def made_anew(position: Position, topic_id: str) -> bool:
+def made_anew(position: FetchPosition, topic_id: str) -> bool:
     """Whether the topic that has the name now is not the one that was read."""
     return bool(position.topic_id and topic_id and position.topic_id != topic_id)
 
 
-def goes_on_at(position: Position, begin: int, end: int, topic_id: str) -> int | None:
+def goes_on_at(position: FetchPosition, begin: int, end: int, topic_id: str) -> int | None:
     """Returns where to read on after a leader's log, from `begin` to `end`, lacked the offset; None: reset by policy.
 
     If the position is past the end of the same topic's log, the log has lost its tail: new records are appended at its

@@ -12,12 +12,12 @@ from keelman.kafka.clients import Client
 from keelman.kafka.connections import answer_of
 from keelman.kafka.error_codes import CODES, name_of
 from keelman.kafka.fetching.offset_requests import AskedEpoch, AskEpochEnds, AskOffsets, EpochEnds, FoundOffset, Offsets
-from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, diverges_at, goes_on_at
+from keelman.kafka.fetching.position import EARLIEST, LATEST, FetchPosition, diverges_at, goes_on_at
 from keelman.kafka.leaders.metadata import NO_EPOCH, Part
 from keelman.runtime.logs.logging import get_logger
 
 Reset: TypeAlias = Literal["earliest", "latest", "none"]
-_Led: TypeAlias = Mapping[Part, tuple[Position, int]]
+_Led: TypeAlias = Mapping[Part, tuple[FetchPosition, int]]
 _Still: TypeAlias = Callable[[Part], bool]
 READ_UNCOMMITTED = 0
 
@@ -42,7 +42,7 @@ class PositionChecks:
         self._isolation = isolation
         self._reset = reset
 
-    def restart(self, part: Part, position: Position, topic_id: str) -> None:
+    def restart(self, part: Part, position: FetchPosition, topic_id: str) -> None:
         """Reads a recreated topic of the same name from its beginning. Raises FetchFailure if the reset is "none"."""
         if self._reset == "none":
             raise _not_there(part, position, f"the topic was deleted and created again (its id is {topic_id})")
@@ -96,7 +96,7 @@ class PositionChecks:
                 else:
                     self._truncated(part, position, at)
 
-    def _truncated(self, part: Part, position: Position, goes_on: int) -> None:
+    def _truncated(self, part: Part, position: FetchPosition, goes_on: int) -> None:
         lost = position.offset - goes_on
         if self._reset == "none":
             reason = f"the partition's log was truncated: the records from offset {goes_on} on are no longer in it"
@@ -129,7 +129,7 @@ class PositionChecks:
                 self._reset_position(part, position)
         return problems
 
-    def _reset_position(self, part: Part, position: Position) -> None:
+    def _reset_position(self, part: Part, position: FetchPosition) -> None:
         if self._reset == "none":
             raise _not_there(part, position, "")
         _log.warning("offset_not_there", topic=part[0], partition=part[1], offset=position.offset, goes_on=self._reset)
@@ -176,6 +176,6 @@ async def offsets_of(
     return {part: offsets.get(part, silent) for part in requested}
 
 
-def _not_there(part: Part, position: Position, reason: str) -> FetchFailure:
+def _not_there(part: Part, position: FetchPosition, reason: str) -> FetchFailure:
     text = f"offset {position.offset} of partition {part[1]} of topic {part[0]} does not exist"
     return FetchFailure(CODES["OFFSET_OUT_OF_RANGE"], f"{text}: {reason}" if reason else text)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.work import Assignment, Work
+from keelman.model.work import MemberAssignment, Work
 
 PROTOCOL_TYPE = "connect"
 PROTOCOL = "keelman"
@@ -42,7 +42,7 @@ class Metadata:
 
     url: str
     config_offset: int
-    allocation: Assignment | None = None
+    allocation: MemberAssignment | None = None
     own: OwnFields | None = field(default_factory=OwnFields)
 
 
@@ -83,7 +83,7 @@ def decode_metadata(data: bytes) -> Metadata:
         return Metadata(url, offset, allocation, own)
 
 
-def encode_assignment(assignment: Assignment) -> bytes:
+def encode_assignment(assignment: MemberAssignment) -> bytes:
     """Encodes the leader's answer to one member, or a member's allocation.
 
     With many works Connect's fields are empty, and all works are packed after them.
@@ -103,7 +103,7 @@ def encode_assignment(assignment: Assignment) -> bytes:
     )
 
 
-def decode_assignment(data: bytes) -> Assignment:
+def decode_assignment(data: bytes) -> MemberAssignment:
     """Reads v0, v1, v2 and later versions as v2. Raises InvalidArgument for bytes that are no assignment."""
     with _Reader(data) as reader:
         version, error = reader.int16(), reader.int16()
@@ -114,7 +114,7 @@ def decode_assignment(data: bytes) -> Assignment:
         if reader.skips(PACKED):
             with _Reader(_unpacked(reader.nullable_bytes() or b"")) as works:
                 assigned, revoked = works.works(), works.works()
-        return Assignment(leader, url, offset, assigned, revoked, delay, error)
+        return MemberAssignment(leader, url, offset, assigned, revoked, delay, error)
 
 
 def _packed(raw: bytes) -> bytes:

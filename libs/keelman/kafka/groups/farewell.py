@@ -18,7 +18,7 @@ from keelman.kafka.groups.connect_protocol import (
     decode_metadata,
     encode_metadata,
 )  # fmt: skip
-from keelman.kafka.groups.protocol import DescribedGroup, GroupClient, GroupMember
+from keelman.kafka.groups.protocol import DescribedGroup, DescribedMember, GroupClient
 from keelman.model.errors import InvalidArgument
 
 SETTLED_SECONDS = 1.0
@@ -30,9 +30,9 @@ def client_id_of(worker: str) -> str:
     return f"{CLIENT_ID}{worker}"
 
 
-def by_url(described: DescribedGroup) -> dict[str, list[GroupMember]]:
+def by_url(described: DescribedGroup) -> dict[str, list[DescribedMember]]:
     """Returns the group's keelman members by their addresses; none while the group rebalances."""
-    members: dict[str, list[GroupMember]] = {}
+    members: dict[str, list[DescribedMember]] = {}
     for member in described.members if described.protocol == PROTOCOL else ():
         with contextlib.suppress(InvalidArgument):
             if member.metadata:

@@ -51,7 +51,7 @@ class Joined:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupMember:
+class DescribedMember:
     """A member as DescribeGroups shows it; metadata is empty while the group rebalances."""
 
     member: str
@@ -67,7 +67,7 @@ class DescribedGroup:
     state: str
     protocol_type: str
     protocol: str
-    members: tuple[GroupMember, ...]
+    members: tuple[DescribedMember, ...]
 
 
 class GroupClient:
@@ -119,7 +119,7 @@ class GroupClient:
         if error in (COORDINATOR_LOADING, *LOST_COORDINATOR):
             self._turn_to(None)
             raise Unavailable(f"group {self._group}: its coordinator does not know it yet (error {error})")
-        group_members = tuple(GroupMember(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
+        group_members = tuple(DescribedMember(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
         return DescribedGroup(state, kind, protocol, group_members)
 
     async def problem(self, group: str = "", *, seconds: float) -> str:

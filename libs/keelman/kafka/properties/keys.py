@@ -36,7 +36,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class Choice:
     """One of a few words, in any case."""
 
     legal: Mapping[str, str]
@@ -95,7 +95,7 @@ class Classes:
         return ",".join(dict.fromkeys(self.legal[name] for name in self.names(key, text)))
 
 
-Value: TypeAlias = Number | Words | Text | Servers | Classes
+Value: TypeAlias = Number | Choice | Text | Servers | Classes
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keelman.kafka.properties.keys import Classes, ClientKey, Number, Servers, Text, Value, Words
+from keelman.kafka.properties.keys import Choice, Classes, ClientKey, Number, Servers, Text, Value
 from keelman.kafka.properties.security_table import SECURITY
 
 ALL = "pca"
 MOST = 2**31 - 1
 DAY_MS = 86_400_000
 _ANY = Text()
-_FLAG = Words({"true": "true", "false": "false"})
+_FLAG = Choice({"true": "true", "false": "false"})
 ASSIGNMENT, COOPERATIVE = "partition.assignment.strategy", "cooperative-sticky"
 ASSIGNORS = Classes(
     "org.apache.kafka.clients.consumer",
@@ -63,7 +63,7 @@ _COMMON = (
         "used",
         "for sinks' consumers and admin clients; keelman's own producers try all addresses of a name",
         "client.dns.lookup",
-        Words({name: name for name in ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")}),
+        Choice({name: name for name in ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")}),
         accepted=("", "use_all_dns_ips"),
         not_by="p",
     ),
@@ -84,7 +84,7 @@ _COMMON = (
     ),
     _of_librdkafka(
         "metadata.recovery.strategy",
-        Words({"none": "none", "rebootstrap": "rebootstrap"}),
+        Choice({"none": "none", "rebootstrap": "rebootstrap"}),
     ),
     _of_librdkafka("metadata.recovery.rebootstrap.trigger.ms", Number(0, MOST)),
     _of_librdkafka("reconnect.backoff.ms", Number(0, 3_600_000)),
@@ -111,7 +111,7 @@ _PRODUCER = (
         "data always waits for all replicas in sync",
         "all",
         "-1",
-        value=Words({n: n for n in ("all", "-1", "0", "1")}),
+        value=Choice({n: n for n in ("all", "-1", "0", "1")}),
     ),
     _used("batch.size", "p", "batch.size", Number(1, MOST), says="bytes in a record batch; 1,000,000 when unset"),
     _used(
@@ -125,7 +125,7 @@ _PRODUCER = (
         "compression.type",
         "p",
         "compression.type",
-        Words({n: n for n in ("none", "gzip", "snappy", "lz4", "zstd")}),
+        Choice({n: n for n in ("none", "gzip", "snappy", "lz4", "zstd")}),
         says="of record batches",
     ),
     _ignored("compression.gzip.level", "p", "each codec's usual level is used"),
@@ -193,7 +193,7 @@ _CONSUMER = (
         "auto.offset.reset",
         "c",
         "auto.offset.reset",
-        Words({"earliest": "earliest", "latest": "latest", "none": "error"}),
+        Choice({"earliest": "earliest", "latest": "latest", "none": "error"}),
         says="where to begin without an offset; a time (by_duration) is refused",
     ),
     _used("check.crcs", "c", "check.crcs", _FLAG),
@@ -209,7 +209,7 @@ _CONSUMER = (
     _ignored("group.remote.assignor", "c", "sinks are in classic groups"),
     _used("heartbeat.interval.ms", "c", "heartbeat.interval.ms", Number(1, 3_600_000)),
     _ignored("internal.throw.on.fetch.stable.offset.unsupported", "c", "Kafka Streams only"),
-    _used("isolation.level", "c", "isolation.level", Words({n: n for n in ("read_uncommitted", "read_committed")})),
+    _used("isolation.level", "c", "isolation.level", Choice({n: n for n in ("read_uncommitted", "read_committed")})),
     _ignored("key.deserializer", "c", _BYTES),
     _ignored("value.deserializer", "c", _BYTES),
     _used("max.partition.fetch.bytes", "c", "fetch.message.max.bytes", Number(1, 1_000_000_000)),

@@ -14,7 +14,7 @@ from aiokafka.errors import KafkaError, for_code
 from keelman.kafka.batches.record_batch import decode
 from keelman.kafka.fetching.fetched import Fetched
 from keelman.kafka.fetching.fetcher import BatchFetcher
-from keelman.kafka.fetching.position import EARLIEST, LATEST, Position
+from keelman.kafka.fetching.position import EARLIEST, LATEST, FetchPosition
 from keelman.kafka.fetching.position_checks import READ_UNCOMMITTED, offsets_of
 from keelman.kafka.leaders.client import LeaderClient
 from keelman.kafka.leaders.metadata import Leader, Part
@@ -164,7 +164,7 @@ class TopicTable:
         self._parts += new
         self._positions.update(dict.fromkeys((number for _, number in new), EARLIEST))
         if self._reading is not None:
-            self._reading.add({part: Position(EARLIEST) for part in new})
+            self._reading.add({part: FetchPosition(EARLIEST) for part in new})
         return True
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:

@@ -19,7 +19,7 @@ from keelman.kafka.wire.fields import NO_TAGS
 _INT32 = struct.Struct(">i")
 
 
-class Header(NamedTuple):
+class AnswerHeader(NamedTuple):
     """The needed part of an answer's header."""
 
     correlation_id: int
@@ -64,12 +64,12 @@ class WireRequest:
         head = struct.pack(">hhih", self.API_KEY, self.API_VERSION, correlation_id, len(name))
         return RequestHeader(head + name + NO_TAGS)
 
-    def parse_response_header(self, data: BytesIO) -> Header:
+    def parse_response_header(self, data: BytesIO) -> AnswerHeader:
         """Reads header version 1."""
         correlation_id = int(_INT32.unpack(data.read(4))[0])
         if data.read(1) != NO_TAGS:
             raise ValueError("a tagged field in the header of an answer")
-        return Header(correlation_id)
+        return AnswerHeader(correlation_id)
 
     def encode(self) -> bytes:
         """Encodes the request without its header."""

@@ -17,7 +17,7 @@ WANTS_MORE = 0.85
 SLACK_CPUS = 0.05
 
 
-class Usage:
+class SlotUsageTotals:
     """Processor seconds of slots that have ended, by the start of the worker that they belonged to."""
 
     def __init__(self) -> None:

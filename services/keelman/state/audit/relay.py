@@ -20,7 +20,7 @@ from keelman.state.audit.trail import AuditTrail
 from keelman.state.events.relay import Publisher
 from keelman.state.reports.events_brokers import events_brokers_known, events_moved
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 LOOK_SECONDS = 1.0
@@ -35,7 +35,7 @@ def _publisher(servers: str, topics: Sequence[str], properties: Mapping[str, str
 class AuditRelay:
     """Publishes while this process leads; waits without harm while there is no broker."""
 
-    store: Store
+    store: ResourceStore
     hub: Hub
     events_broker_cluster: str
     trail: AuditTrail

@@ -22,7 +22,7 @@ from keelman.state.autoscaling.steps import TASKS_FOLLOW, plan_of, target_of
 from keelman.state.dedicated.composition import configured_by, tasks_max_of
 from keelman.state.operations.begin import begin
 from keelman.state.resources.snapshot import Snapshot
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 LOOK_SECONDS = 1.0
@@ -33,7 +33,7 @@ class Autoscaler:
     """Scales while this process leads, with a store that is fenced by the lease. `usage`: a worker's recent report,
     None if there is none."""
 
-    store: Store
+    store: ResourceStore
     usage: Callable[[Workload], WorkerUsage | None]
     room: Room
     clock: Callable[[], float] = time.monotonic

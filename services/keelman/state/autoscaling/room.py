@@ -12,7 +12,7 @@ from keelman.model.cluster import WorkerCluster
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.topics.reaching import asked_properties
 
 log = get_logger()
@@ -60,7 +60,7 @@ class Room:
     """Queries the brokers about partitions. `connectors`: those of a worker cluster as its workers reported them, None
     while that is unknown."""
 
-    store: Store
+    store: ResourceStore
     connectors: Callable[[str], Collection[Connector] | None]
     clock: Callable[[], float] = time.monotonic
     _known: dict[str, tuple[float, int | None]] = field(default_factory=dict)

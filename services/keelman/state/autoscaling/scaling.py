@@ -13,20 +13,20 @@ from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS
 from keelman.state.dedicated.started_workers import START_SECONDS, StartedWorkers
 from keelman.state.definitions.applying import ConnectorSteps
 from keelman.state.definitions.steps import ASK, CONFIGURE, FORMER
-from keelman.state.operations.kinds import Kind, StepWork
+from keelman.state.operations.kinds import OperationProcedure, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.planning.planned import Planned
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 from keelman.workers.rest.connectors import RestConnectors
 
 NOT_SCALED = "it is not autoscaled any more, or does not run"
 
 
-def kind(store: Store, connectors: RestConnectors, planned: Planned) -> Kind:
+def procedure(store: ResourceStore, connectors: RestConnectors, planned: Planned) -> OperationProcedure:
     """Returns the steps of operations that scale."""
     steps = _Steps(store, connectors, planned)
-    return Kind(
+    return OperationProcedure(
         {
             SET: StepWork(steps.set_workers, steps.put_back),
             AWAIT_WORKERS: StepWork(steps.await_workers, seconds=START_SECONDS),
@@ -46,7 +46,7 @@ def _noted(tx: Transaction, operation: Operation) -> None:
 class _Steps:
     """The steps."""
 
-    def __init__(self, store: Store, connectors: RestConnectors, planned: Planned) -> None:
+    def __init__(self, store: ResourceStore, connectors: RestConnectors, planned: Planned) -> None:
         self.connector = ConnectorSteps(store, connectors)
         self._workers = StartedWorkers(store, planned)
         self._store = store

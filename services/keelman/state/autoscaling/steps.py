@@ -10,7 +10,7 @@ from typing import Any
 from keelman.model.autoscale import Scaling
 from keelman.model.cluster import ClusterGoal, WorkerCluster
 from keelman.model.connectors.dedicated_connector import DedicatedConnector
-from keelman.model.operation import Operation, StepState, Target
+from keelman.model.operation import Operation, OperationTarget, StepState
 from keelman.state.dedicated.steps import facts_of
 from keelman.state.definitions.steps import ASK, CONFIGURE
 
@@ -22,12 +22,12 @@ TASKS_FOLLOW = "tasks.max follows the number of workers"
 _TAKEN = (StepState.DONE, StepState.SKIPPED)
 
 
-def target_of(cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int) -> Target:
+def target_of(cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int) -> OperationTarget:
     """Returns the target of a scaling: the dedicated connector if the workers belong to one, else the worker
     cluster."""
     goal = f"{workers} worker{'' if workers == 1 else 's'}"
     owner = cluster if connector is None else connector
-    return Target(owner.NOUN, owner.name, owner.generation, goal)
+    return OperationTarget(owner.NOUN, owner.name, owner.generation, goal)
 
 
 def plan_of(

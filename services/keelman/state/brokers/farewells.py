@@ -21,7 +21,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.state.clusters.worker_urls import rest_url
 from keelman.state.kafka.properties import group_of
 from keelman.state.resources.snapshot import WORKLOAD, Snapshot
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Change
 
 log = get_logger()
@@ -50,7 +50,7 @@ class Farewells:
     """`run` follows the store's commits and sends farewells. Those still due when the process ends are lost: then the
     group waits."""
 
-    store: Store
+    store: ResourceStore
     _due: asyncio.Queue[Workload] = field(default_factory=asyncio.Queue)
 
     def changed(self, changes: Sequence[Change]) -> None:

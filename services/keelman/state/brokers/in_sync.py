@@ -13,7 +13,7 @@ from keelman.model.cluster import BrokerCluster, ClusterGoal
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.planning.kept_brokers import brokers_of, running_mark
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 ASK_SECONDS = 5.0
@@ -25,7 +25,7 @@ WAITED_SECONDS = 1.0  # if a change waits for the answer
 class InSyncProbe:
     """A reconciler calls `reconcile` after each commit and by its timer."""
 
-    store: Store
+    store: ResourceStore
     clock: Callable[[], float] = time.monotonic
     _asked: dict[tuple[str, str], float] = field(default_factory=dict)
 

@@ -9,14 +9,14 @@ from keelman.model.cluster import ClusterGoal, WorkerEngine
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.model.workload import ProcessState, WorkerSpec, Workload, WorkloadKind
 from keelman.state.reports.memberships import Memberships
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 
 @dataclass(frozen=True, slots=True)
 class WorkerUrls:
     """The lookup for a client of workers' REST."""
 
-    store: Store
+    store: ResourceStore
     reports: Memberships
 
     async def of(self, cluster: str) -> Sequence[str]:

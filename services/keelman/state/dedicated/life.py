@@ -16,7 +16,7 @@ from keelman.model.connectors.dedicated_connector import (
 )
 from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.errors import FailedPrecondition
-from keelman.model.operation import Operation, OperationKind, OperationState, Target
+from keelman.model.operation import Operation, OperationKind, OperationState, OperationTarget
 from keelman.state.clusters import broker_clusters, worker_checks, worker_clusters
 from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
 from keelman.state.dedicated.composition import (
@@ -172,7 +172,7 @@ def _aimed(connector: DedicatedConnector, goal: DedicatedGoal) -> DedicatedConne
 def _begun(
     tx: Transaction, connector: DedicatedConnector, kind: OperationKind, **facts: Any
 ) -> tuple[DedicatedConnector, Operation]:
-    target = Target(DEDICATED_CONNECTOR, connector.name, connector.generation, str(connector.goal))
+    target = OperationTarget(DEDICATED_CONNECTOR, connector.name, connector.generation, str(connector.goal))
     origin = connector.spec.annotations.origin
     steps = plan_of(kind, wakes=facts.get(WAKES, False))
     facts_of_change = facts_of(connector, configured_by(connector.spec, tx.snapshot), **facts)

@@ -29,12 +29,12 @@ from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, wat
 from keelman.state.dedicated.started_workers import START_SECONDS, StartedWorkers
 from keelman.state.definitions.applying import DELETED, ConnectorSteps, calling, place_of
 from keelman.state.definitions.steps import ASK, AWAIT, CONFIGURE, FORMER, STEER, UID
-from keelman.state.operations.kinds import Kind, StepWork, Work
+from keelman.state.operations.kinds import OperationProcedure, StepWork, Work
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.planning.planned import Planned
 from keelman.state.resources.rows import read
 from keelman.state.resources.snapshot import DEDICATED_CONNECTOR
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 from keelman.workers.rest.connectors import RestConnectors
 
@@ -51,11 +51,11 @@ DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
 
-def kind(store: Store, connectors: RestConnectors, planned: Planned) -> Kind:
+def procedure(store: ResourceStore, connectors: RestConnectors, planned: Planned) -> OperationProcedure:
     """Returns the steps of operations on dedicated connectors: all kinds of operations share them."""
     steps = _Steps(store, connectors, planned)
     of_connector = steps.connector
-    return Kind(
+    return OperationProcedure(
         {
             names.REACH: StepWork(steps.reach, seconds=(REACH_WITHIN + SPARE).total_seconds()),
             names.START: StepWork(steps.await_workers, seconds=START_SECONDS),
@@ -114,7 +114,7 @@ def _coded(work: Work) -> Callable[[Operation], Awaitable[Outcome]]:
 class _Steps:
     """The steps."""
 
-    def __init__(self, store: Store, connectors: RestConnectors, planned: Planned) -> None:
+    def __init__(self, store: ResourceStore, connectors: RestConnectors, planned: Planned) -> None:
         self.connector = ConnectorSteps(store, connectors)
         self._connectors = connectors
         self._workers = StartedWorkers(store, planned)

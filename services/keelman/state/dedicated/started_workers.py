@@ -10,7 +10,7 @@ from keelman.model.workload import WorkloadKind
 from keelman.state.dedicated.rules import is_queued, workers_outcome
 from keelman.state.operations.moves import Outcome
 from keelman.state.planning.planned import Planned
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 START_SECONDS = 3600.0
 """The limit of a step that waits so: workers of a node start a few at a time, and one may have to wait for a hundred
@@ -21,7 +21,7 @@ class StartedWorkers:
     """Tells the progress of a cluster's workers. The time in which a worker waits for its turn does not count: time
     counts from when a worker was last seen to wait."""
 
-    def __init__(self, store: Store, planned: Planned) -> None:
+    def __init__(self, store: ResourceStore, planned: Planned) -> None:
         self._store, self._planned = store, planned
         self._queued: dict[str, tuple[str, datetime]] = {}
         """By cluster: the operation that waits for its workers, and the last time when one of these waited for its

@@ -36,9 +36,9 @@ from keelman.state.definitions.steps import (
     same_config,
     takes_back,
 )
-from keelman.state.operations.kinds import Kind, StepWork
+from keelman.state.operations.kinds import OperationProcedure, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 from keelman.workers.rest.connectors import RestConnectors
 
@@ -50,10 +50,10 @@ LOOK_COUNTS = timedelta(seconds=1)
 DELETED = "the connector was deleted in the meantime: apply it again"
 
 
-def kind(store: Store, connectors: RestConnectors) -> Kind:
+def procedure(store: ResourceStore, connectors: RestConnectors) -> OperationProcedure:
     """Returns the steps of operations on connectors."""
     steps = ConnectorSteps(store, connectors)
-    return Kind(
+    return OperationProcedure(
         {
             ASK: StepWork(steps.ask),
             CONFIGURE: StepWork(steps.configure, steps.put_back),
@@ -76,7 +76,7 @@ def _noted(tx: Transaction, operation: Operation) -> None:
 class ConnectorSteps:
     """The steps. Facts that they need: worker_cluster, connector and config."""
 
-    def __init__(self, store: Store, connectors: RestConnectors) -> None:
+    def __init__(self, store: ResourceStore, connectors: RestConnectors) -> None:
         self._connectors = connectors
         self._store = store
         self._without_tasks: dict[str, tuple[tuple[str, bool], datetime, timedelta]] = {}

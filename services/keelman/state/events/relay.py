@@ -32,7 +32,7 @@ from keelman.state.nouns.registry import NOUNS
 from keelman.state.replicas.lease import Lease, LeaseLost
 from keelman.state.reports.events_brokers import events_brokers_known, events_moved
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 KEPT = 10_000
@@ -58,7 +58,7 @@ def relay_lease(database: Database, seconds: float = 6.0, **options: Any) -> Lea
 class Relay:
     """Publishes while it has the lease."""
 
-    store: Store
+    store: ResourceStore
     hub: Hub
     events_broker_cluster: str
     tail: Tail

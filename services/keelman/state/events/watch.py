@@ -27,7 +27,7 @@ from keelman.state.nouns.registry import NOUNS
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.noun import CREATED
 from keelman.state.resources.snapshot import Snapshot
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 PART = 1000
 PART_BYTES = 1 << 20  # a client with default settings accepts messages of up to 4 MiB
@@ -59,7 +59,7 @@ async def changes_between(session: AsyncSession, after: int, newest: int, most: 
 class Tail:
     """The newest changes, for all readers: this process's own commits as they are, others' read once."""
 
-    store: Store
+    store: ResourceStore
     _kept: deque[WatchedChange] = field(default_factory=deque)
     _size: int = 0  # of the kept ones, in bytes
     _newest: int = -1
@@ -130,7 +130,7 @@ class WatchFilter:
 class WatchApi(watch_service_pb2_grpc.WatchServiceServicer):
     """Watches of every noun."""
 
-    store: Store
+    store: ResourceStore
     commits: Hub
     tail: Tail
     stopping: asyncio.Event = field(default_factory=asyncio.Event)

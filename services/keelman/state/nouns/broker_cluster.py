@@ -16,7 +16,7 @@ from keelman.state.clusters import broker_clusters
 from keelman.state.clusters.broker_tls import TRUSTED, with_tls
 from keelman.state.clusters.chosen_ports import with_broker_ports
 from keelman.state.clusters.removal import check_removal, check_same_removed
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.noun import Noun
@@ -65,7 +65,7 @@ def _sent(spec: BrokerClusterSpec, stored: BrokerClusterSpec | None = None) -> B
     return kept_spec(spec, stored if isinstance(stored, type(spec)) else None, kind)
 
 
-class BrokerClusterApi(NounApi[Parts], grpc.BrokerClusterServiceServicer):
+class BrokerClusterApi(NounApi[NounParts], grpc.BrokerClusterServiceServicer):
     """Broker clusters."""
 
     noun = BROKER_CLUSTER

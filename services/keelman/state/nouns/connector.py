@@ -14,7 +14,7 @@ from keelman.model.workload import WorkloadKind
 from keelman.rpc.pages import LARGEST_SIZE
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.snapshot import WORKER_CLUSTER
 
 LOOK_SECONDS = 1.0
@@ -37,7 +37,7 @@ class _Shown:
 class ConnectorReportApi(grpc.ConnectorReportServiceServicer):
     """Lists and watches of connectors without calls to workers."""
 
-    parts: Parts
+    parts: NounParts
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     _shown: _Shown = field(default_factory=_Shown)
 

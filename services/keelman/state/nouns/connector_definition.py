@@ -14,7 +14,7 @@ from keelman.api.connect.v1 import connector_definition_service_pb2_grpc as grpc
 from keelman.model.cluster import ClusterGoal, ClusterState
 from keelman.model.connectors.connector_definition import ConnectorDefinition, ConnectorDefinitionSpec, DefinitionGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.operation import Operation, OperationKind, Target
+from keelman.model.operation import Operation, OperationKind, OperationTarget
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
@@ -23,7 +23,7 @@ from keelman.state.definitions.checks import check, check_change, check_worker_c
 from keelman.state.definitions.drift import drifts
 from keelman.state.definitions.steps import STEPS, facts_of
 from keelman.state.nouns.operation import with_operation
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.operations.begin import begin, check_no_operation
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
@@ -102,7 +102,7 @@ def apply(tx: Transaction, request: pb.ApplyConnectorDefinitionRequest) -> tuple
     check_no_operation(tx, CONNECTOR_DEFINITION, definition.name)
     goal = _goal_of(request.goal) if request.goal else definition.goal
     gone = _nothing_to_do(definition, goal, tx.snapshot)
-    target = Target(CONNECTOR_DEFINITION, definition.name, definition.generation, str(goal))
+    target = OperationTarget(CONNECTOR_DEFINITION, definition.name, definition.generation, str(goal))
     operation = begin(
         tx, OperationKind.APPLY_CONNECTOR, target, STEPS[goal], facts_of(definition, gone=gone),
         origin=definition.spec.annotations.origin,
@@ -166,7 +166,7 @@ def _asked(spec: ConnectorDefinitionSpec) -> tuple[Any, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectorDefinitionApi(NounApi[Parts], grpc.ConnectorDefinitionServiceServicer):
+class ConnectorDefinitionApi(NounApi[NounParts], grpc.ConnectorDefinitionServiceServicer):
     """Connector definitions."""
 
     noun = CONNECTOR_DEFINITION

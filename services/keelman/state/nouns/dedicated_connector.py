@@ -21,7 +21,7 @@ from keelman.state.dedicated.reported import reported_of
 from keelman.state.dedicated.states import standing
 from keelman.state.nouns.dedicated_wire import spec_message, spec_of
 from keelman.state.nouns.operation import with_operation
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.checks import check_quota
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.log_delivery import check_buckets, problem_messages
@@ -64,7 +64,7 @@ async def _settled(api: DedicatedConnectorApi, request: Any) -> None:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class DedicatedConnectorApi(NounApi[Parts], grpc.DedicatedConnectorServiceServicer):
+class DedicatedConnectorApi(NounApi[NounParts], grpc.DedicatedConnectorServiceServicer):
     """Dedicated connectors."""
 
     noun = DEDICATED_CONNECTOR

@@ -19,7 +19,7 @@ from keelman.model.rules.names import checked_name
 from keelman.rpc.mapping import message_of
 from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.checks import check_etag, check_numbers
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, Remembered, writing
@@ -110,7 +110,7 @@ def check_content(document: document_pb2.Document) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class DocumentApi(NounApi[Parts], grpc.DocumentServiceServicer):
+class DocumentApi(NounApi[NounParts], grpc.DocumentServiceServicer):
     """Documents."""
 
     noun = DOCUMENT

@@ -17,7 +17,7 @@ from keelman.model.rules.field_checks import check_labels, check_limits
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.limits import limits_message
@@ -123,7 +123,7 @@ def _mark(
     return update(tx, request.name, request.etag, lambda spec: dataclasses.replace(spec, **marks))
 
 
-class NodeApi(NounApi[Parts], grpc.NodeServiceServicer):
+class NodeApi(NounApi[NounParts], grpc.NodeServiceServicer):
     """Nodes."""
 
     noun = NODE

@@ -12,7 +12,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.operation import Operation
 from keelman.rpc.mapping import message_of
 from keelman.state.nouns.dedicated_wire import change_message
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
 from keelman.state.resources.serving import NounApi, get, list_page, newest_page, writing
@@ -74,7 +74,7 @@ def delete(tx: Transaction, request: pb.DeleteOperationRequest) -> Operation:
     return operation
 
 
-class OperationApi(NounApi[Parts], grpc.OperationServiceServicer):
+class OperationApi(NounApi[NounParts], grpc.OperationServiceServicer):
     """Operations; lists have the newest first."""
 
     noun = OPERATION

@@ -12,7 +12,7 @@ from keelman.state.planning.planned import Planned
 from keelman.state.plugins.files import PluginFiles
 from keelman.state.reports.memberships import Memberships
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.topics.broker_views import TopicsSeen
 from keelman.state.trust.authority import Authority
 
@@ -28,10 +28,10 @@ class Liveness(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class NounParts:
     """The parts that the nouns' services use."""
 
-    store: Store
+    store: ResourceStore
     sessions: Liveness
     reports: Memberships
     plugins: PluginFiles

@@ -19,7 +19,7 @@ from keelman.rpc.mapping import message_of
 from keelman.rpc.pages import key_of, page_limit, token_for
 from keelman.rpc.server import Context
 from keelman.state.database.times import micros, moment
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.rows import plain, read
 from keelman.state.resources.transaction import Transaction
 
@@ -61,7 +61,7 @@ def plan_message(plan: StoredPlan) -> plan_pb2.Plan:
 class PlanApi(grpc.PlanServiceServicer):
     """Plans."""
 
-    parts: Parts
+    parts: NounParts
 
     async def ListPlans(self, request: pb.ListPlansRequest, context: Context) -> pb.ListPlansResponse:
         """Returns a page of plans, the newest first; those of one workload if the request names it."""

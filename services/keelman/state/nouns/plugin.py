@@ -17,7 +17,7 @@ from keelman.rpc.masks import masked
 from keelman.rpc.pages import key_of, page, page_limit, token_for
 from keelman.rpc.server import Context
 from keelman.state.database.failpoints import hit
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.nouns.worker_plugins import worker_plugin_key, worker_plugins
 from keelman.state.plugins.files import Quotas, checked_piece
 from keelman.state.plugins.inspecting import inspect
@@ -136,7 +136,7 @@ def import_of(snapshot: Snapshot, plugin: Plugin) -> str:
     return "" if plugin_import is None or plugin_import.plugin_origin != plugin.origin else plugin_import.name
 
 
-class PluginApi(NounApi[Parts], grpc.PluginServiceServicer):
+class PluginApi(NounApi[NounParts], grpc.PluginServiceServicer):
     """Plugins."""
 
     noun = PLUGIN

@@ -10,11 +10,11 @@ from keelman.api.connect.v1 import plugin_import_pb2, plugin_pb2
 from keelman.api.connect.v1 import plugin_import_service_pb2 as pb
 from keelman.api.connect.v1 import plugin_import_service_pb2_grpc as grpc
 from keelman.model.errors import AlreadyExists, FailedPrecondition
-from keelman.model.operation import OperationKind, Target
+from keelman.model.operation import OperationKind, OperationTarget
 from keelman.model.plugins.plugin import Plugin, plugin_key
 from keelman.model.plugins.plugin_import import VERSION, PluginImport, PluginImportState, PluginSource, checked_source
 from keelman.rpc.mapping import message_of, value_of
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.operations.begin import begin
 from keelman.state.plugins.importing import STEPS
 from keelman.state.resources.annotations import annotated, new_annotations, origin_page, reworded
@@ -63,7 +63,7 @@ def create(tx: Transaction, request: pb.CreatePluginImportRequest) -> PluginImpo
     annotations = new_annotations(PLUGIN_IMPORT, request, tx.snapshot)
     source = checked_source("source", source_of(request.source))
     plugin_import = PluginImport(request.name, str(uuid.uuid4()), tx.now, tx.now, source, annotations)
-    target = Target(PLUGIN_IMPORT, plugin_import.name, goal=str(PluginImportState.ACTIVE))
+    target = OperationTarget(PLUGIN_IMPORT, plugin_import.name, goal=str(PluginImportState.ACTIVE))
     operation = begin(tx, OperationKind.IMPORT_PLUGIN, target, STEPS, {}, origin=annotations.origin)
     return tx.put(dataclasses.replace(plugin_import, operation=operation.name))
 
@@ -102,7 +102,7 @@ def delete(tx: Transaction, request: pb.DeletePluginImportRequest) -> tuple[Plug
     return plugin_import, plugin
 
 
-class PluginImportApi(NounApi[Parts], grpc.PluginImportServiceServicer):
+class PluginImportApi(NounApi[NounParts], grpc.PluginImportServiceServicer):
     """Plugin imports."""
 
     noun = PLUGIN_IMPORT

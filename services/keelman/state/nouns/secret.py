@@ -16,7 +16,7 @@ from keelman.rpc.mapping import message_of
 from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
 from keelman.state.clusters.credentials import rotated
 from keelman.state.nouns.node_secrets import users_of
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.annotations import checked_annotations
 from keelman.state.resources.checks import present
 from keelman.state.resources.noun import Noun
@@ -113,7 +113,7 @@ def _size(secret: Secret) -> int:
     return sum(len(key) + len(value.encode(errors="surrogatepass")) for key, value in secret.values.items())
 
 
-class SecretApi(NounApi[Parts], grpc.SecretServiceServicer):
+class SecretApi(NounApi[NounParts], grpc.SecretServiceServicer):
     """Secrets."""
 
     noun = SECRET

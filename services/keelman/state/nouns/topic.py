@@ -13,14 +13,14 @@ from keelman.api.connect.v1 import topic_service_pb2_grpc as grpc
 from keelman.kafka.browsing import PeekedRecord, last_records
 from keelman.model.cluster import ClusterGoal
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.operation import Operation, OperationKind, Target
+from keelman.model.operation import Operation, OperationKind, OperationTarget
 from keelman.model.topic import Topic, TopicGoal, TopicSpec
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context
 from keelman.rpc.times import to_timestamp
 from keelman.state.nouns.operation import with_operation
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.operations.begin import begin, check_no_operation
 from keelman.state.resources.annotations import annotated, annotations_of
 from keelman.state.resources.checks import check_free, present
@@ -140,7 +140,7 @@ def apply(tx: Transaction, request: pb.ApplyTopicRequest) -> tuple[Topic, Operat
     if cluster.goal is not ClusterGoal.RUNNING:
         asked_properties(cluster)
     check_no_storage_topic(topic.spec, tx.snapshot)
-    target = Target(TOPIC, topic.name, topic.generation, str(goal))
+    target = OperationTarget(TOPIC, topic.name, topic.generation, str(goal))
     facts = facts_of(plain(topic.spec), topic.applied)
     operation = begin(tx, OperationKind.APPLY_TOPIC, target, STEPS[goal], facts, origin=topic.spec.annotations.origin)
     applied = dataclasses.replace(topic.applied, operation=operation.name, ended=False, failed=False, problem="")
@@ -151,7 +151,7 @@ def _asked(spec: TopicSpec) -> tuple[Any, ...]:
     return spec.partitions, spec.replication_factor, dict(spec.config)
 
 
-class TopicApi(NounApi[Parts], grpc.TopicServiceServicer):
+class TopicApi(NounApi[NounParts], grpc.TopicServiceServicer):
     """Topics."""
 
     noun = TOPIC

@@ -12,7 +12,7 @@ from keelman.model.workload import Goal, Workload, WorkloadKind
 from keelman.rpc.server import Context
 from keelman.state.clusters.worker_urls import rest_url
 from keelman.state.nouns import workload as workloads
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.nouns.workload import status_message
 from keelman.state.planning.worker_specs import tried_again
 from keelman.state.resources.serving import NounApi, list_page, page_of, writing
@@ -43,7 +43,7 @@ def restart(tx: Transaction, name: str) -> Workload:
     return workloads.save(tx, tried_again(worker))
 
 
-class WorkerApi(NounApi[Parts], grpc.WorkerServiceServicer):
+class WorkerApi(NounApi[NounParts], grpc.WorkerServiceServicer):
     """Workers. Lists raise NotFound for an unknown worker cluster."""
 
     noun = "worker"

@@ -21,7 +21,7 @@ from keelman.state.clusters import worker_clusters
 from keelman.state.clusters.chosen_ports import with_worker_ports
 from keelman.state.kafka.properties import group_of, notes_on
 from keelman.state.nouns.autoscale_wire import autoscale_message, autoscale_of, scaling_message
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.plugins.sets import plugin_fields
 from keelman.state.reports.reports import judge
 from keelman.state.resources.annotations import annotated, annotations_of
@@ -103,7 +103,7 @@ NOUN = Noun(WorkerCluster, worker_cluster_message)
 
 
 @dataclass(frozen=True, slots=True)
-class WorkerClusterApi(NounApi[Parts], grpc.WorkerClusterServiceServicer):
+class WorkerClusterApi(NounApi[NounParts], grpc.WorkerClusterServiceServicer):
     """Worker clusters."""
 
     noun = WORKER_CLUSTER

@@ -17,7 +17,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.mapping import message_of
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.state.database.times import micros
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.annotations import annotated, check_description, new_annotations, origin_page, reworded
 from keelman.state.resources.checks import check_free, present
 from keelman.state.resources.hidden import shown_spec
@@ -136,7 +136,7 @@ def _checked_content(content: bytes) -> bytes:
     return content
 
 
-class WorkerConfigurationApi(NounApi[Parts], grpc.WorkerConfigurationServiceServicer):
+class WorkerConfigurationApi(NounApi[NounParts], grpc.WorkerConfigurationServiceServicer):
     """Worker configurations."""
 
     noun = WORKER_CONFIGURATION

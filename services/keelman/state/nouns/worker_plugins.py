@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from keelman.api.connect.v1 import plugin_pb2
 from keelman.model.workload import WorkloadKind
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 
 
-def worker_plugins(parts: Parts, cluster: str) -> list[plugin_pb2.WorkerPlugin]:
+def worker_plugins(parts: NounParts, cluster: str) -> list[plugin_pb2.WorkerPlugin]:
     """Returns the reports of a cluster's workers, or of all workers, on plugins; equal reports once. Raises
     NotFound."""
     snapshot = parts.store.snapshot

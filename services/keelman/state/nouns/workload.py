@@ -22,7 +22,7 @@ from keelman.model.workload import (
 )
 from keelman.rpc.enums import word
 from keelman.rpc.mapping import message_of, value_of
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import problem_messages, targets_message
@@ -90,7 +90,7 @@ def save(tx: Transaction, workload: Workload) -> Workload:
     return tx.put(workload)
 
 
-class WorkloadApi(NounApi[Parts], grpc.WorkloadServiceServicer):
+class WorkloadApi(NounApi[NounParts], grpc.WorkloadServiceServicer):
     """Workloads."""
 
     noun = WORKLOAD

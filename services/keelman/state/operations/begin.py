@@ -9,7 +9,7 @@ from typing import Any
 
 from keelman.model.annotations import Origin
 from keelman.model.errors import FailedPrecondition
-from keelman.model.operation import Operation, OperationKind, Step, Target
+from keelman.model.operation import Operation, OperationKind, OperationTarget, Step
 from keelman.rpc.actors import actor
 from keelman.state.database.failpoints import hit
 from keelman.state.database.times import micros
@@ -19,7 +19,7 @@ from keelman.state.resources.transaction import Transaction
 def begin(
     tx: Transaction,
     kind: OperationKind,
-    target: Target,
+    target: OperationTarget,
     steps: Sequence[str],
     facts: Mapping[str, Any],
     *,

@@ -1,10 +1,10 @@
 """The kinds of operations, and how to add a kind.
 
 1. A value of `OperationKind`, in the proto and in keelman.model.operation.
-2. A function that returns its `Kind`, in the room of its noun: its steps by name, each a function from the operation to
-   its outcome. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to keep) or
-   `Waiting` (it is tried again), or raises: Unavailable, DeadlineExceeded and Conflict are tried again with a back-off
-   until the step's deadline; every other error fails the step at once, with its message.
+2. A function that returns its `OperationProcedure`, in the room of its noun: its steps by name, each a function from
+   the operation to its outcome. A step is idempotent: after a crash it is done again. It returns `Done` (with facts to
+   keep) or `Waiting` (it is tried again), or raises: Unavailable, DeadlineExceeded and Conflict are tried again with a
+   back-off until the step's deadline; every other error fails the step at once, with its message.
 3. A line in keelman.state.operation_kinds, which gives it what its steps use.
 4. A caller begins one by `begin` of this room in its transaction, with the names of the steps in their order and JSON
    facts for them; secrets in facts are sealed at rest by the names of their keys.
@@ -50,8 +50,8 @@ def _nothing(tx: Transaction, operation: Operation) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A kind of operation: its steps, and the functions for when one is stored or fails."""
+class OperationProcedure:
+    """The steps of a kind of operation, and the functions for when one is stored or fails."""
 
     steps: Mapping[str, StepWork]
     takes_back: Callable[[Operation], bool] = _always

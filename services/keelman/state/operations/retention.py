@@ -11,7 +11,7 @@ from keelman.model.operation import Operation
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.database.failpoints import hit
 from keelman.state.resources.snapshot import OPERATION
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 AT_ONCE = 500
@@ -36,7 +36,7 @@ def to_forget(operations: Iterable[Operation], now: datetime, seconds: float, mo
 class Retention:
     """A reconciler calls `reconcile` now and then."""
 
-    store: Store
+    store: ResourceStore
     seconds: float
     most: int
 

@@ -16,11 +16,11 @@ from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings, wait_or_stop
 from keelman.state.database.failpoints import hit
 from keelman.state.operations import moves
-from keelman.state.operations.kinds import Kind, StepWork, Work
+from keelman.state.operations.kinds import OperationProcedure, StepWork, Work
 from keelman.state.replicas.lease import Lease, LeaseLost
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import OPERATION, WORKER_CLUSTER
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 AT_ONCE = 128
@@ -49,10 +49,10 @@ class Runner:
     """Does the steps while this process leads, with a store that is fenced by the lease. `wait_seconds`: how long a
     step that has to wait is tried again."""
 
-    store: Store
+    store: ResourceStore
     commits: Hub
     lease: Lease
-    kinds: Mapping[OperationKind, Kind]
+    procedures: Mapping[OperationKind, OperationProcedure]
     wait_seconds: float
     _running: set[str] = field(default_factory=set)
     _free: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(AT_ONCE))
@@ -116,21 +116,21 @@ class Runner:
 
     async def _move(self, operation: Operation) -> float:
         """Does the next thing; returns how many seconds to wait before the one after it."""
-        kind = self.kinds.get(operation.kind, Kind({}))
+        procedure = self.procedures.get(operation.kind, OperationProcedure({}))
         match moves.next_move(operation):
             case moves.Begin(index):
                 await self._store(operation, lambda present, now: moves.begun(present, index, now))
                 hit("step-begun")
             case moves.Do(index):
-                return await self._do(operation, index, kind.steps.get(operation.steps[index].name, NO_WORK))
+                return await self._do(operation, index, procedure.steps.get(operation.steps[index].name, NO_WORK))
             case moves.TurnBack():
-                takes_back = kind.takes_back(operation)
+                takes_back = procedure.takes_back(operation)
                 await self._store(
                     operation, lambda present, now: moves.turned_back(present, now, takes_back=takes_back)
                 )
                 hit("operation-turned")
             case moves.Undo(index):
-                return await self._undo(operation, index, kind.steps.get(operation.steps[index].name, NO_WORK))
+                return await self._undo(operation, index, procedure.steps.get(operation.steps[index].name, NO_WORK))
             case moves.End(state):
                 await self._store(operation, lambda present, now: moves.ended(present, state, now))
                 hit("operation-ended")
@@ -221,8 +221,8 @@ class Runner:
             changed = change(present, tx.now)
             if changed == present:
                 return
-            if (kind := self.kinds.get(operation.kind)) is not None:
-                kind.stored(tx, changed)
+            if (procedure := self.procedures.get(operation.kind)) is not None:
+                procedure.stored(tx, changed)
             tx.put(changed)
 
     def _now(self) -> datetime:

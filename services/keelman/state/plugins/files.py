@@ -18,7 +18,7 @@ from keelman.runtime.background import Background
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.database.failpoints import hit
 from keelman.state.plugins.storage import CHUNK_BYTES, PluginStorage
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 PIECE_SECONDS = 60.0
@@ -69,7 +69,7 @@ class Received:
 class PluginFiles:
     """`storage` keeps new files; `others` may keep older ones, by their kind."""
 
-    store: Store
+    store: ResourceStore
     storage: PluginStorage
     quotas: Quotas
     scratch: Path

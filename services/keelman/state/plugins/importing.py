@@ -11,13 +11,13 @@ from keelman.model.plugins.plugin import Plugin, PluginKind, plugin_key
 from keelman.model.plugins.plugin_import import VERSION, PluginContent, PluginImport, PluginImportState, code_of
 from keelman.state.database.failpoints import hit
 from keelman.state.database.times import moment
-from keelman.state.operations.kinds import Kind, StepWork
+from keelman.state.operations.kinds import OperationProcedure, StepWork
 from keelman.state.operations.moves import Done, Outcome
 from keelman.state.plugins.buckets import Buckets
 from keelman.state.plugins.files import PluginFiles, Quotas, Received
 from keelman.state.plugins.inspecting import inspect
 from keelman.state.resources.snapshot import PLUGIN
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 from keelman.workers.plugins.archive import ArchiveRefused
 from keelman.workers.plugins.inspection import Inspection
@@ -32,9 +32,11 @@ _ENDINGS = {PluginContent.JAR: ".jar", PluginContent.ZIP: ".zip", PluginContent.
 MAX_FILE_NAME = 200
 
 
-def kind(store: Store, files: PluginFiles, buckets: Buckets) -> Kind:
+def procedure(store: ResourceStore, files: PluginFiles, buckets: Buckets) -> OperationProcedure:
     """Returns the steps of plugin imports."""
-    return Kind({FETCH: StepWork(Fetching(store, files, buckets).fetch, seconds=FETCH_SECONDS)}, _never, _noted)
+    return OperationProcedure(
+        {FETCH: StepWork(Fetching(store, files, buckets).fetch, seconds=FETCH_SECONDS)}, _never, _noted
+    )
 
 
 def _never(operation: Operation) -> bool:
@@ -66,7 +68,7 @@ def _failed(plugin_import: PluginImport, code: str, message: str) -> PluginImpor
 class Fetching:
     """The one step: after a crash all of it is done again, under the same uid."""
 
-    def __init__(self, store: Store, files: PluginFiles, buckets: Buckets) -> None:
+    def __init__(self, store: ResourceStore, files: PluginFiles, buckets: Buckets) -> None:
         self._store, self._files, self._buckets = store, files, buckets
 
     async def fetch(self, operation: Operation) -> Outcome:

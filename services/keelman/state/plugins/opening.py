@@ -14,13 +14,13 @@ from keelman.state.plugins.files import PluginFiles, Quotas
 from keelman.state.plugins.folder_storage import FolderStorage
 from keelman.state.plugins.s3_storage import S3Storage
 from keelman.state.plugins.storage import PluginStorage
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.settings import Settings
 
 DATABASE = "database"
 
 
-async def open_files(store: Store, settings: Settings) -> PluginFiles:
+async def open_files(store: ResourceStore, settings: Settings) -> PluginFiles:
     """Opens the storage of `state.plugin_storage` for the files of plugins. Raises InvalidArgument for a place that
     cannot be used, and FailedPrecondition if an extra that it needs is not installed."""
     database = DatabaseStorage(store.database)
@@ -33,7 +33,7 @@ async def open_files(store: Store, settings: Settings) -> PluginFiles:
     return PluginFiles(store, storage, quotas, scratch, {database.kind: database}, sole=store.database.is_sole)
 
 
-async def _elsewhere(store: Store, settings: Settings) -> PluginStorage:
+async def _elsewhere(store: ResourceStore, settings: Settings) -> PluginStorage:
     setting = settings.plugin_storage
     async with store.database.read() as session:
         installation = (await session.exec(select(InstallationRow.uid))).one()

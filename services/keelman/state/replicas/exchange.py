@@ -29,7 +29,7 @@ from keelman.state.database.database import COMMITTED, reach
 from keelman.state.database.migrations.migrate import USED_LOCK
 from keelman.state.replicas.heard import Heard
 from keelman.state.replicas.lease import identity
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 EXCHANGED = "keelman_told"
@@ -46,7 +46,7 @@ class Exchange:
     """`run` sends and receives."""
 
     url: str
-    store: Store
+    store: ResourceStore
     heard: Heard
     beat_seconds: float
     on_cut_off: Callable[[], None]

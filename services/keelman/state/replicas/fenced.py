@@ -7,14 +7,14 @@ from collections.abc import AsyncIterator
 
 from keelman.state.replicas.lease import Lease
 from keelman.state.resources.snapshot import Snapshot
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 
 
-class FencedStore(Store):
+class FencedStore(ResourceStore):
     """The same store, each of whose transactions is checked against the lease. Raises LeaseLost."""
 
-    def __init__(self, store: Store, lease: Lease) -> None:
+    def __init__(self, store: ResourceStore, lease: Lease) -> None:
         super().__init__(store.database, store.nouns, store.settle)
         self._store, self._lease = store, lease
         self._listeners, self._followers = store._listeners, store._followers

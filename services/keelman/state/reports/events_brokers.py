@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import BROKER_CLUSTER
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +18,7 @@ class EventsBrokers:
     client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
 
 
-def events_brokers(store: Store, cluster: str) -> EventsBrokers | None:
+def events_brokers(store: ResourceStore, cluster: str) -> EventsBrokers | None:
     """Returns the brokers of the events' broker cluster; None while it has no address."""
     resource = store.snapshot.broker_clusters.get(cluster)
     if resource is None or not resource.status.bootstrap_servers:
@@ -26,7 +26,7 @@ def events_brokers(store: Store, cluster: str) -> EventsBrokers | None:
     return EventsBrokers(resource.status.bootstrap_servers, resource.spec.connection)
 
 
-async def events_brokers_known(store: Store, hub: Hub, cluster: str) -> EventsBrokers:
+async def events_brokers_known(store: ResourceStore, hub: Hub, cluster: str) -> EventsBrokers:
     """Waits until the events' broker cluster has an address, and returns its brokers."""
     with hub.subscribe((BROKER_CLUSTER, cluster)) as changed:
         while True:
@@ -36,7 +36,7 @@ async def events_brokers_known(store: Store, hub: Hub, cluster: str) -> EventsBr
             await changed.wait()
 
 
-async def events_moved(store: Store, hub: Hub, cluster: str, brokers: EventsBrokers) -> None:
+async def events_moved(store: ResourceStore, hub: Hub, cluster: str, brokers: EventsBrokers) -> None:
     """Returns when the events' broker cluster has another address or other client properties; a missing address is no
     change."""
     with hub.subscribe((BROKER_CLUSTER, cluster)) as changed:

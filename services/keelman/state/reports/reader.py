@@ -18,7 +18,7 @@ from keelman.state.reports.events_brokers import EventsBrokers, events_brokers, 
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Change
 
 log = get_logger()
@@ -30,7 +30,7 @@ class Sweeper:
     """Finds outdated reports: of connectors that are deleted, and of worker clusters that are gone. Those of worker
     clusters that were never known here stay, as another system may use the same topics."""
 
-    store: Store
+    store: ResourceStore
     reports: Reports
     _known: set[str] = field(default_factory=set)
     _knows_former: bool = False
@@ -69,7 +69,7 @@ class Sweeper:
 class ReportsReader:
     """Keeps the reports up to date with the topics."""
 
-    store: Store
+    store: ResourceStore
     hub: Hub
     reports: Reports
     events_broker_cluster: str

@@ -33,7 +33,7 @@ SHORTEST_SECONDS = 1.0  # between two reports of a worker's use
 
 
 @dataclass(slots=True)
-class Usage:
+class MeasuredUsage:
     """A worker's use of processors and memory, from its last two reports."""
 
     last: report_pb2.WorkerUsage = field(default_factory=report_pb2.WorkerUsage)
@@ -84,7 +84,7 @@ class Reports:
     runs: CopyRuns = field(default_factory=CopyRuns)
     connectors: ConnectorReports = field(default_factory=ConnectorReports)
     _workers: dict[str, tuple[float, worker_pb2.WorkerMembership]] = field(default_factory=dict)
-    _usage: dict[str, Usage] = field(default_factory=dict)
+    _usage: dict[str, MeasuredUsage] = field(default_factory=dict)
     _plugins: dict[str, tuple[float, Sequence[plugin_pb2.WorkerPlugin]]] = field(default_factory=dict)
     _lags: dict[str, dict[str, report_pb2.ConnectorLag]] = field(default_factory=dict)
     """By worker and connector."""
@@ -116,7 +116,7 @@ class Reports:
                     if not membership.HasField("report_time"):
                         membership.report_time.CopyFrom(report.time)
                     self._workers[name] = (seen, membership)
-                    self._usage.setdefault(name, Usage()).note(report.worker.usage, seen)
+                    self._usage.setdefault(name, MeasuredUsage()).note(report.worker.usage, seen)
                 self._heard[name] = self.connectors.clock()
                 self.connectors.hear(report.worker.worker_cluster)
             case "worker_plugins":

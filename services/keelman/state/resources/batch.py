@@ -18,7 +18,7 @@ from keelman.runtime.logs.redaction import REDACTOR
 from keelman.state.database.failpoints import hit
 from keelman.state.resources.once import once
 from keelman.state.resources.serving import NounApi, Steps, answer_to, steps_of
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 
 MAX_WRITES = 1000
@@ -68,7 +68,7 @@ class _Work:
 class BatchApi(BatchServiceServicer):
     """Several writes of the nouns of these services together."""
 
-    def __init__(self, store: Store, apis: Sequence[NounApi[Any]]) -> None:
+    def __init__(self, store: ResourceStore, apis: Sequence[NounApi[Any]]) -> None:
         self._store = store
         self._writers = dict(_writers(apis))
 

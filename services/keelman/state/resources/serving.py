@@ -17,7 +17,7 @@ from keelman.rpc.server import Context
 from keelman.state.database.failpoints import hit
 from keelman.state.resources.once import is_answered, once, store_answer
 from keelman.state.resources.snapshot import Snapshot
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 
 M = TypeVar("M", bound=Message)
@@ -30,7 +30,7 @@ class WithStore(Protocol):
     """The parts that every noun's service needs."""
 
     @property
-    def store(self) -> Store:
+    def store(self) -> ResourceStore:
         """The store."""
 
 
@@ -57,7 +57,9 @@ class Page(Protocol):
         """The token from the previous answer."""
 
 
-async def write_once(store: Store, request: Write, work: Callable[[Transaction], dict[str, Any]], empty: M) -> M:
+async def write_once(
+    store: ResourceStore, request: Write, work: Callable[[Transaction], dict[str, Any]], empty: M
+) -> M:
     """Does one writing transaction and returns its answer, with the fields that `work` gives; or returns the answer of
     an earlier request with the same id, read into `empty`."""
 

@@ -33,7 +33,7 @@ _RESOURCES = _table(ResourceRow)
 _AT_PLACE = (_RESOURCES.c.noun == sa.bindparam("of_noun"), _RESOURCES.c.name == sa.bindparam("of_name"))
 
 
-class Store:
+class ResourceStore:
     """The only access to stored resources: all readers take `snapshot`, all writers a transaction.
 
     `settle` is called at the end of each transaction, to write what follows from its writes.

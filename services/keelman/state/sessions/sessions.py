@@ -30,7 +30,7 @@ from keelman.state.nouns.workload import assignment_message, status_of
 from keelman.state.replicas.heard import Heard
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import NODE, SECRET, WORKLOAD
-from keelman.state.resources.store import Store, carried_by, next_session
+from keelman.state.resources.store import ResourceStore, carried_by, next_session
 from keelman.state.resources.transaction import Change
 from keelman.state.sessions.crash_loops import CrashLoops
 
@@ -70,7 +70,7 @@ class _Session:
 class Sessions:
     """All sessions of this process."""
 
-    store: Store
+    store: ResourceStore
     hub: Hub
     heard: Heard
     _: KW_ONLY
@@ -119,7 +119,7 @@ class Sessions:
         if session.why is not None:
             raise session.why
 
-    async def judge(self, store: Store) -> None:
+    async def judge(self, store: ResourceStore) -> None:
         """Stores every node as offline that has not reported for the session time-out, with the store of the leader,
         which calls this every few seconds."""
         for node in list(store.snapshot.nodes.values()):

@@ -18,10 +18,10 @@ from keelman.model.operation import Operation, OperationState, StepState
 from keelman.model.topic import Topic, TopicApplied, TopicGoal, TopicSpec
 from keelman.runtime.supervise import deadline
 from keelman.state.database.failpoints import hit
-from keelman.state.operations.kinds import Kind, StepWork
+from keelman.state.operations.kinds import OperationProcedure, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.resources.rows import read
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.topics.broker_views import Seen, SeenTopic, seen_of
 from keelman.state.topics.differences import config_changes, differences
 from keelman.state.topics.reaching import asked_properties
@@ -51,10 +51,10 @@ def facts_of(spec: Mapping[str, Any], applied: TopicApplied) -> dict[str, Any]:
     return {"spec": spec, "known": is_known, "known_id": applied.topic_id if is_known else ""}
 
 
-def kind(store: Store, notes: TopicNotes) -> Kind:
+def procedure(store: ResourceStore, notes: TopicNotes) -> OperationProcedure:
     """Returns the steps of operations on topics."""
     steps = _Steps(store, notes)
-    return Kind(
+    return OperationProcedure(
         {
             ASK: StepWork(steps.ask),
             CREATE: StepWork(steps.create, steps.take_back),
@@ -101,7 +101,7 @@ def _noted(tx: Any, operation: Operation) -> None:
 class _Steps:
     """The steps. Each opens its own client: operations are rare, and the brokers may have moved meanwhile."""
 
-    def __init__(self, store: Store, notes: TopicNotes) -> None:
+    def __init__(self, store: ResourceStore, notes: TopicNotes) -> None:
         self._store = store
         self._notes = notes
         self._since: datetime = store.database.clock()

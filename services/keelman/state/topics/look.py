@@ -19,7 +19,7 @@ from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings, deadline
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import BROKER_CLUSTER, TOPIC
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Change
 from keelman.state.topics.broker_views import NOT_SEEN, Seen, seen_of
 from keelman.state.topics.reaching import asked_properties
@@ -37,7 +37,7 @@ WHOLE_SECONDS = 60.0
 class TopicLook:
     """Remembers the brokers' answers: `run` it; `seen` answers at once."""
 
-    def __init__(self, store: Store, commits: Hub) -> None:
+    def __init__(self, store: ResourceStore, commits: Hub) -> None:
         self._store = store
         self._commits = commits
         self._followed: dict[str, _Follower] = {}
@@ -85,7 +85,7 @@ class TopicLook:
 class _Follower:
     """Queries one broker cluster."""
 
-    def __init__(self, store: Store, cluster: str) -> None:
+    def __init__(self, store: ResourceStore, cluster: str) -> None:
         self._store = store
         self._cluster = cluster
         self._reconciler = Reconciler(f"topics of {cluster}", self._look, LOOK_SECONDS)

@@ -51,7 +51,7 @@ def caller_of(context: Context) -> Caller | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Callers:
+class CallerCheck:
     """Refuses calls by their client certificates. `members` is None if users supply the certificates themselves."""
 
     members: Members | None

@@ -32,7 +32,7 @@ from keelman.state.database.sealing import sealer_of
 from keelman.state.database.tables import AUTHORITY, AuthorityRow
 from keelman.state.database.times import micros, moment
 from keelman.state.resources.snapshot import Snapshot
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 from keelman.state.trust.authority import Authority, checked_hosts, key_digest_of
 from keelman.state.trust.rows import CertificateRow, JoinTokenRow
@@ -50,7 +50,7 @@ GONE = frozenset({NodeState.OFFLINE, NodeState.EXPECTED})
 class Members:
     """The CA's work. `life` is that of the certificates that it signs."""
 
-    store: Store
+    store: ResourceStore
     authority: Authority
     life: timedelta
 
@@ -227,7 +227,7 @@ class Members:
         return certificate
 
 
-async def open_members(store: Store, life: timedelta) -> Members:
+async def open_members(store: ResourceStore, life: timedelta) -> Members:
     """Opens the CA of a database; makes it at the first start."""
     async with store.write() as tx:
         row = await tx.session.get(AuthorityRow, 1)

@@ -15,10 +15,10 @@ from keelman.rpc.server import INSTALLATION, Authorize
 from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.settings import Settings
 from keelman.state.trust.authority import Authority
-from keelman.state.trust.callers import Callers
+from keelman.state.trust.callers import CallerCheck
 from keelman.state.trust.members import Members, open_members
 
 log = get_logger()
@@ -63,7 +63,7 @@ class Trust:
     """`tls` and `authorize` are for the server; `own` is the certificate to keep."""
 
     tls: Tls | Newest | None
-    callers: Callers | None
+    callers: CallerCheck | None
     members: Members | None
     own: OwnCertificate | None
 
@@ -78,19 +78,19 @@ class Trust:
         return None if self.members is None else self.members.authority
 
     @classmethod
-    async def of(cls, settings: Settings, store: Store) -> Trust:
+    async def of(cls, settings: Settings, store: ResourceStore) -> Trust:
         """Makes the CA at its first start, and writes its certificate to state/ca.pem under the home, for those who
         shall trust it. Raises InvalidArgument."""
         tls = Tls.of("state", settings.tls_certificate, settings.tls_key, settings.client_ca)
         if settings.trust != INSTALLATION:
-            callers = None if tls is None or tls.client_ca is None else Callers(None)
+            callers = None if tls is None or tls.client_ca is None else CallerCheck(None)
             return cls(tls, callers, None, None)
         if tls is not None:
             if tls.client_ca is None:
                 raise InvalidArgument.of(
                     "state.client_ca", "", "the PEM file of the CA of agents and gateways, beside tls_certificate"
                 )
-            return cls(tls, Callers(None), None, None)
+            return cls(tls, CallerCheck(None), None, None)
         members = await open_members(store, timedelta(hours=settings.certificate_hours))
         file = settings.folder.authority
         try:
@@ -99,7 +99,7 @@ class Trust:
             raise InvalidArgument.of("state.home", str(file), f"a file that can be written ({error})") from None
         own = OwnCertificate(members, hosts_of(settings))
         own.sign()
-        return cls(own.newest, Callers(members), members, own)
+        return cls(own.newest, CallerCheck(members), members, own)
 
 
 def hosts_of(settings: Settings) -> tuple[str, ...]:

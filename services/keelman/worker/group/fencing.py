@@ -20,7 +20,7 @@ from keelman.worker.config.client_properties import fencing_client
 from keelman.worker.offsets.source_offsets import merged_offsets, own_offsets
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_state import ConfigState
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.worker.tasks.effective_config import changed_tasks
 
 log = get_logger()
@@ -28,13 +28,13 @@ FENCE_SECONDS = 30.0
 AGAIN_SECONDS = 5.0
 
 
-def fences(store: Store, name: str) -> bool:
+def fences(store: WorkerStore, name: str) -> bool:
     """Returns whether the connector is a source whose tasks write in transactions."""
     config = store.config.connectors.get(name)
     return config is not None and connector_facts.is_exactly_once_source(store.properties, config)
 
 
-def new_tasks(store: Store, name: str, configs: Sequence[Mapping[str, str]]) -> list[Record]:
+def new_tasks(store: WorkerStore, name: str, configs: Sequence[Mapping[str, str]]) -> list[Record]:
     """Returns the records that store task configurations and put them into force, once all are in the topic. The
     leader's."""
     config = store.config
@@ -60,7 +60,7 @@ class Fencing:
     """The leader's. Calls `fenced` with the name of a connector when its set of former tasks is fenced; errors are
     tried again until that is done."""
 
-    def __init__(self, store: Store, fenced: Callable[[str], None]) -> None:
+    def __init__(self, store: WorkerStore, fenced: Callable[[str], None]) -> None:
         self._store = store
         self._fenced = fenced
         self._wanted: dict[str, int] = {}

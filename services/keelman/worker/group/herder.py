@@ -21,7 +21,7 @@ from keelman.worker.group.membership import GroupPlace, Membership, allocation
 from keelman.worker.group.requests import DecidedChange, Request, WaitingRequests
 from keelman.worker.group.session_key import keep_session_key
 from keelman.worker.group.shared_addresses import SharedAddresses
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.worker.tasks.owned_work import OwnedWork
 
 T = TypeVar("T")
@@ -37,7 +37,7 @@ class Herder:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkerStore,
         membership: Membership,
         leader: GroupLeader,
         owned: OwnedWork,

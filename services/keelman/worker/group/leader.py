@@ -13,7 +13,7 @@ from keelman.connect.topic_creation import creates_topics
 from keelman.kafka.groups.connect_protocol import CONFIG_MISMATCH, Metadata
 from keelman.kafka.writer import Record
 from keelman.model.errors import Exhausted, KeelmanError
-from keelman.model.work import Assignment, Work
+from keelman.model.work import MemberAssignment, Work
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
@@ -27,7 +27,7 @@ from keelman.worker.storage import config_records as records
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import STARTED, RestartRequest
 from keelman.worker.storage.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.worker.tasks.effective_config import without_limits
 
 log = get_logger()
@@ -39,7 +39,7 @@ class GroupLeader:
     """The leader's state and decisions; every worker has one, and starts with an empty memory each time it becomes
     leader."""
 
-    def __init__(self, store: Store, *, url: str, delay_ms: int, wake: Callable[[], None]) -> None:
+    def __init__(self, store: WorkerStore, *, url: str, delay_ms: int, wake: Callable[[], None]) -> None:
         """Calls `wake` when there is something to do."""
         self._store = store
         self._status_writer = store.status_topic.writer
@@ -82,7 +82,7 @@ class GroupLeader:
         """Returns the URL of the worker that has this work by the last round."""
         return self._memory.owners.get(work)
 
-    async def share(self, leader: str, members: Mapping[str, Metadata]) -> Mapping[str, Assignment]:
+    async def share(self, leader: str, members: Mapping[str, Metadata]) -> Mapping[str, MemberAssignment]:
         """Computes one round of the group: member id to metadata in, member id to assignment out."""
         newest = max(m.config_offset for m in members.values())
         config = self._store.config
@@ -92,7 +92,7 @@ class GroupLeader:
             except KeelmanError as error:
                 log.warning("leader_behind", error=error.message)
         if config.offset < newest:
-            return dict.fromkeys(members, Assignment(leader, self._url, newest, error=CONFIG_MISMATCH))
+            return dict.fromkeys(members, MemberAssignment(leader, self._url, newest, error=CONFIG_MISMATCH))
         views = views_of(members)
         now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
         outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
@@ -109,7 +109,7 @@ class GroupLeader:
         self._lost = {work: url for work, url in owners.items() if url not in self.member_urls}
         log.info("work_shared", members=len(members), work=len(config.work()), delay_ms=outcome.delay_ms)
         return {
-            name: Assignment(
+            name: MemberAssignment(
                 leader,
                 self._url,
                 config.offset,

@@ -19,9 +19,9 @@ from keelman.kafka.groups.connect_protocol import (
     encode_metadata,
 )
 from keelman.kafka.groups.farewell import by_url
-from keelman.kafka.groups.protocol import DescribedGroup, GroupClient, GroupMember, Joined
+from keelman.kafka.groups.protocol import DescribedGroup, DescribedMember, GroupClient, Joined
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, PermissionDenied, Unavailable
-from keelman.model.work import Assignment, Work
+from keelman.model.work import MemberAssignment, Work
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.group.former_members import FormerMembers
@@ -30,7 +30,7 @@ from keelman.worker.group.session_clock import SessionClock
 log = get_logger()
 
 # The leader's work with the metadata of all: member id to metadata in, member id to assignment out.
-Share = Callable[[str, Mapping[str, Metadata]], Awaitable[Mapping[str, Assignment]]]
+Share = Callable[[str, Mapping[str, Metadata]], Awaitable[Mapping[str, MemberAssignment]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class GroupPlace:
     member: str
     generation: int
     leader: bool
-    assignment: Assignment
+    assignment: MemberAssignment
 
     def leads_since(self, before: GroupPlace | None) -> bool:
         """Returns whether this worker leads now, and no other can have led since it was given the place `before`."""
@@ -154,7 +154,7 @@ class Membership:
             log.info("replacing_member", member=member.member)
             await self._group.leave(member.member)
 
-    async def present(self) -> Mapping[str, Sequence[GroupMember]]:
+    async def present(self) -> Mapping[str, Sequence[DescribedMember]]:
         """Returns the group's members by the addresses that they advertise; none while its coordinator does not
         answer."""
         try:
@@ -357,9 +357,9 @@ class Membership:
         self.lost, self.rejoin = True, True
 
 
-def allocation(works: frozenset[Work], place: GroupPlace | None, offset: int) -> Assignment | None:
+def allocation(works: frozenset[Work], place: GroupPlace | None, offset: int) -> MemberAssignment | None:
     """Returns the work that a member reports as running; None for nothing."""
     if not works or place is None:
         return None
     assignment = place.assignment
-    return Assignment(assignment.leader, assignment.leader_url, offset, tuple(sorted(works)))
+    return MemberAssignment(assignment.leader, assignment.leader_url, offset, tuple(sorted(works)))

@@ -7,11 +7,11 @@ import secrets
 import time
 
 from keelman.worker.storage import config_records as records
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.workers.properties.signature_algorithms import key_of
 
 
-async def keep_session_key(store: Store) -> None:
+async def keep_session_key(store: WorkerStore) -> None:
     """Writes a new key, when there is none or it has been in use for long. The leader's; raises the errors of the
     write."""
     now_ms = int(time.time() * 1000)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from keelman.kafka.groups.protocol import GroupMember
+from keelman.kafka.groups.protocol import DescribedMember
 from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
@@ -22,7 +22,7 @@ class SharedAddresses:
 
     def __init__(
         self,
-        members: Callable[[], Awaitable[Mapping[str, Sequence[GroupMember]]]],
+        members: Callable[[], Awaitable[Mapping[str, Sequence[DescribedMember]]]],
         *,
         session: float,
         clock: Callable[[], float] = time.monotonic,

@@ -21,7 +21,7 @@ from keelman.worker.connector_facts import connector_type
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import NOT_KNOWN
 from keelman.worker.storage.status_state import Status
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.workers.connector_messages import TYPES, add_notes
 
 LOOK_SECONDS = 2.0  # without news: another worker may lead by now
@@ -36,7 +36,7 @@ class ConnectorReporter:
     tombstone."""
 
     def __init__(
-        self, store: Store, publish: Callable[[str, bytes | None], None], *, worker_cluster: str, worker: str
+        self, store: WorkerStore, publish: Callable[[str, bytes | None], None], *, worker_cluster: str, worker: str
     ) -> None:
         self._store = store
         self._publish = publish
@@ -139,7 +139,7 @@ def _state(status: Status | None) -> pb.ConnectorState.ValueType:
 
 
 async def report_connectors(
-    store: Store, leads: Callable[[], bool], publisher: ReportPublisher, *, worker_cluster: str, worker: str
+    store: WorkerStore, leads: Callable[[], bool], publisher: ReportPublisher, *, worker_cluster: str, worker: str
 ) -> None:
     """Runs until cancelled: reports while this worker leads."""
 

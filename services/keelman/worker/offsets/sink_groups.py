@@ -20,7 +20,7 @@ from keelman.runtime.supervise import deadline, supervise
 from keelman.runtime.ticks import tick
 from keelman.worker.config.client_properties import fencing_client, reads_elsewhere, sink_group_client
 from keelman.worker.connector_facts import connector_type, is_sink
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 
 log = get_logger()
 LOOK_SECONDS = 5.0
@@ -38,7 +38,7 @@ Place = tuple[str, str]
 class SinkGroups:
     """Keeps the offsets of sinks, which brokers forget in time, and gives up the places of ended ones."""
 
-    def __init__(self, store: Store, leads: Callable[[], bool]) -> None:
+    def __init__(self, store: WorkerStore, leads: Callable[[], bool]) -> None:
         """`leads` tells whether this worker certainly leads: the changer of offsets through REST is the leader, too."""
         self._store = store
         self._leads = leads
@@ -114,7 +114,7 @@ class SinkGroups:
             )
 
 
-def places(store: Store) -> list[Place]:
+def places(store: WorkerStore) -> list[Place]:
     """Returns the sinks with their groups, and connectors with dead letters with that of their replays. An unknown
     class may be a sink's; where it is a source's there is no such group."""
     kinds: dict[tuple[str | None, str | None], str] = {}  # to look for an unknown class takes half a millisecond
@@ -130,7 +130,7 @@ def places(store: Store) -> list[Place]:
     return groups_due
 
 
-def only_sink_group(store: Store) -> str:
+def only_sink_group(store: WorkerStore) -> str:
     """Returns the consumer group of the only connector of these workers; empty where they have more than one, where it
     is no sink, or where its group is at other brokers than theirs."""
     worker, connectors = store.properties.raw, store.config.connectors

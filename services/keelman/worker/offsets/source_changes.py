@@ -15,7 +15,7 @@ from keelman.worker.connector_facts import transactional_id
 from keelman.worker.errors import RestError
 from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
 from keelman.worker.storage.offset_state import parsed_rows
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 
 Confirm = Callable[[], Awaitable[None]]
 _KINDS: tuple[tuple[type, str], ...] = ((dict, "MAP"), (list, "ARRAY"))
@@ -25,7 +25,7 @@ _LONG = 63
 class SourceOffsets:
     """One source's; made for each request."""
 
-    def __init__(self, store: Store, name: str, config: Mapping[str, str]) -> None:
+    def __init__(self, store: WorkerStore, name: str, config: Mapping[str, str]) -> None:
         self._store = store
         self._name = name
         self._config = config

@@ -9,7 +9,7 @@ from keelman.connect.offsets import identity, parse_key
 from keelman.kafka.properties.connector_clients import merged
 from keelman.kafka.tables.reading import read_topic
 from keelman.worker.config.client_properties import writes_elsewhere
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.workers.properties.typed import WorkerProperties
 
 READ_SECONDS = 30.0
@@ -58,7 +58,7 @@ def merged_offsets(name: str, workers: Iterable[OffsetRow], own: Iterable[Offset
     return [*(row for row in workers if _partition(row[0], name) not in partitions), *wins]
 
 
-async def committed_rows(store: Store, name: str, connector: Mapping[str, str]) -> list[OffsetRow]:
+async def committed_rows(store: WorkerStore, name: str, connector: Mapping[str, str]) -> list[OffsetRow]:
     """Returns all committed offsets of a connector, of this (resolved) configuration, at the time of the call. Raises
     KeelmanError."""
     await store.offset_topic.read()

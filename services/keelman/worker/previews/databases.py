@@ -13,7 +13,7 @@ from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
 from keelman.worker.asking.third_party import jars_here
 from keelman.worker.errors import RestError
 from keelman.worker.previews.side_process import SideProcess, asking
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 
 READ_SECONDS = 20.0
 log = get_logger()
@@ -22,7 +22,7 @@ log = get_logger()
 class Databases:
     """Reads tables of databases; one per worker."""
 
-    def __init__(self, store: Store, side_process: SideProcess) -> None:
+    def __init__(self, store: WorkerStore, side_process: SideProcess) -> None:
         self._store = store
         self._side_process = side_process
 

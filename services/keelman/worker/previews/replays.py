@@ -11,7 +11,7 @@ from keelman.connect.policy.topics import InternalTopics
 from keelman.connectors.registry import find_connector
 from keelman.worker.errors import RestError
 from keelman.worker.previews.side_process import SideProcess, asking
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 
 LOOK_SECONDS = 20.0
 SEND_SECONDS = 20.0
@@ -38,7 +38,7 @@ class Replay:
 class Replays:
     """Lists and replays dead letters; one per worker."""
 
-    def __init__(self, store: Store, side_process: SideProcess) -> None:
+    def __init__(self, store: WorkerStore, side_process: SideProcess) -> None:
         self._store = store
         self._side_process = side_process
 

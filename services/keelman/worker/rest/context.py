@@ -20,7 +20,7 @@ from keelman.worker.rest.forwarding.forwarding import Forwarder
 from keelman.worker.rest.offset_changes import OffsetChanges
 from keelman.worker.rest.operations import Operations
 from keelman.worker.rest.views import Views
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.worker.storage.topic_tracking import TopicTracking
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -33,7 +33,7 @@ class RestContext:
     """One worker's, from the moment it has its topics."""
 
     herder: Herder
-    store: Store
+    store: WorkerStore
     views: Views
     operations: Operations
     offsets: OffsetChanges

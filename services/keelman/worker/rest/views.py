@@ -20,7 +20,7 @@ from keelman.worker.connector_facts import UNKNOWN, connector_type
 from keelman.worker.errors import not_found
 from keelman.worker.storage.config_records import NOT_KNOWN
 from keelman.worker.storage.status_state import ConnectorStatuses, Status
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.workers.status_notes import STATUS_FIELD
 
 log = get_logger()
@@ -48,7 +48,7 @@ class _Rendered:
 class Views:
     """Read by REST alone. Shows everything that was written through any worker before the last call of `fresh`."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WorkerStore) -> None:
         self._store = store
         self._read = Coalesced(self._read_config)
         self._failed_at = -math.inf

@@ -21,7 +21,7 @@ OnLevel = Callable[[str, str], None]
 
 
 class ConfigTopic:
-    """`state` has the records read so far. Part of the `Store`, which opens, follows and closes it."""
+    """`state` has the records read so far. Part of the `WorkerStore`, which opens, follows and closes it."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from keelman.workers.properties.typed import WorkerProperties
 
 
 class StatusTopic:
-    """`state` has the records read so far. Part of the `Store`, which opens, follows and closes it."""
+    """`state` has the records read so far. Part of the `WorkerStore`, which opens, follows and closes it."""
 
     def __init__(
         self,

@@ -24,7 +24,7 @@ class StatusWriter:
     """`put` a status and `run` writes it soon; `read` must be called after each record of the status topic.
 
     `config` and `statuses` are the tables read. `write` appends to the status topic and `read_config` reads the config
-    topic to its end: both raise DeadlineExceeded and Unavailable. `may_write` is that of `Store`."""
+    topic to its end: both raise DeadlineExceeded and Unavailable. `may_write` is that of `WorkerStore`."""
 
     config: ConfigState
     statuses: StatusState

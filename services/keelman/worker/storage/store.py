@@ -36,7 +36,7 @@ class StoreCallbacks:
     """Called with logger and level that all workers are ordered to have, not with orders of before `read_all`."""
 
 
-class Store:
+class WorkerStore:
     """Open it with `open`; `run()` must run inside the block."""
 
     def __init__(
@@ -72,12 +72,14 @@ class Store:
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def open(properties: WorkerProperties, *, worker_id: str, callbacks: StoreCallbacks) -> AsyncIterator[Store]:
+    async def open(
+        properties: WorkerProperties, *, worker_id: str, callbacks: StoreCallbacks
+    ) -> AsyncIterator[WorkerStore]:
         """Creates missing topics, refuses wrong ones (FailedPrecondition) and opens the clients."""
         client_id, raw = f"{properties.group_id}-{worker_id}", properties.raw
         async with contextlib.AsyncExitStack() as stack:
             topics = await stack.enter_async_context(KafkaTopics.open(properties, client_id=client_id))
-            store = Store(properties, topics, worker_id=worker_id, callbacks=callbacks)
+            store = WorkerStore(properties, topics, worker_id=worker_id, callbacks=callbacks)
             stack.push_async_callback(store.config_topic.fencing.close)
             tables = [topic.table for topic in (store.config_topic, store.offset_topic, store.status_topic)]
             # Statuses are in no transaction: read committed they are the same.

@@ -13,7 +13,7 @@ from keelman.model.work import Work
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.storage.status_state import topic_key, topic_value
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 
 log = get_logger()
 SWEEP_SECONDS = 60.0
@@ -32,7 +32,7 @@ class _Use:
 class TopicTracking:
     """`used` takes the topics that tasks use; `run` writes them, which takes a moment."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: WorkerStore) -> None:
         self._store = store
         self._topic = store.status_topic
         self._enabled = store.properties.topic_tracking

@@ -22,7 +22,7 @@ from keelman.worker import connector_facts
 from keelman.worker.asking.java_plugins import NOT_READY
 from keelman.worker.config.client_properties import fencing_client
 from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.worker.tasks import tickets
 from keelman.worker.tasks.effective_config import without_limits
 from keelman.worker.tasks.group_member import GroupMember
@@ -41,7 +41,13 @@ class Grants:
     """Decides by the worker's tables and its place in the group. `has` tells whether a work is this worker's."""
 
     def __init__(
-        self, store: Store, membership: GroupMember, has: Callable[[Work], bool], *, worker_cluster: str, worker: str
+        self,
+        store: WorkerStore,
+        membership: GroupMember,
+        has: Callable[[Work], bool],
+        *,
+        worker_cluster: str,
+        worker: str,
     ) -> None:
         self._store = store
         self._membership = membership

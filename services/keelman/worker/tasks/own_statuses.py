@@ -10,7 +10,7 @@ from keelman.connectors.registry import find_connector
 from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
 from keelman.worker.storage.status_state import Status
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.worker.tasks.group_member import GroupMember
 from keelman.worker.tasks.meters import Meters
 
@@ -21,7 +21,7 @@ ReportStatus: TypeAlias = Callable[[str, str | None, Mapping[str, object]], None
 class OwnStatuses:
     """Writes statuses in the name of this worker, in its present generation; `meters` count the states."""
 
-    def __init__(self, store: Store, membership: GroupMember, meters: Meters, worker: str) -> None:
+    def __init__(self, store: WorkerStore, membership: GroupMember, meters: Meters, worker: str) -> None:
         self._store = store
         self._membership = membership
         self._meters = meters

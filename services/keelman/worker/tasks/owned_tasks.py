@@ -26,7 +26,7 @@ from keelman.worker.parking.watcher import Watcher
 from keelman.worker.restart_policy import policy_of
 from keelman.worker.storage import config_records
 from keelman.worker.storage import status_state as states
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.worker.tasks.copy_task import CopyTask
 from keelman.worker.tasks.effective_config import effective_config
 from keelman.worker.tasks.grants import Grants, TaskConfig
@@ -74,7 +74,7 @@ class OwnedTasks:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkerStore,
         link: SparkLink,
         grants: Grants,
         statuses: OwnStatuses,

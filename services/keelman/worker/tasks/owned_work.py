@@ -13,7 +13,7 @@ from keelman.worker.restart_policy import stamp
 from keelman.worker.storage import status_state as states
 from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_records import RestartRequest
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.worker.tasks.grants import Grants
 from keelman.worker.tasks.group_member import GroupMember
 from keelman.worker.tasks.link import SparkLink
@@ -28,7 +28,7 @@ class OwnedWork:
 
     def __init__(
         self,
-        store: Store,
+        store: WorkerStore,
         membership: GroupMember,
         link: SparkLink,
         *,

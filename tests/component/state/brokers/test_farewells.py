@@ -24,7 +24,7 @@ from keelman.kafka.groups.farewell import client_id_of
 from keelman.kafka.groups.protocol import GroupClient, Joined
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import Unavailable
-from keelman.model.work import Assignment
+from keelman.model.work import MemberAssignment
 from keelman.model.workload import Goal, WorkerSpec, Workload
 from keelman.state.brokers.farewells import Farewells
 from keelman.state.clusters import broker_clusters, worker_clusters
@@ -83,7 +83,7 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             while True:
                 own = {m: decode_metadata(raw) for m, raw in result.members}
                 told.append({m.url: m.own is not None and m.own.leaving for m in own.values()})
-                answer = encode_assignment(Assignment(result.leader, f"http://{LEADER}", 0, (), (), 0))
+                answer = encode_assignment(MemberAssignment(result.leader, f"http://{LEADER}", 0, (), (), 0))
                 await group.sync(result.generation, result.member, [(item, answer) for item in own])
 
                 async def over(new_joined: Joined = result) -> bool:

@@ -12,7 +12,7 @@ from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import Unavailable
 from keelman.state.clusters import broker_clusters
 from keelman.state.database import database
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from support.state.stores import open_store
 
 pytestmark = pytest.mark.component
@@ -32,7 +32,7 @@ async def test_a_transaction_that_stands_still_is_ended(postgresql, tmp_path: Pa
             broker_clusters.create(tx, "again", EXTERNAL)
 
 
-async def _frozen_in_a_write(store: Store, other: Store) -> None:
+async def _frozen_in_a_write(store: ResourceStore, other: ResourceStore) -> None:
     """Begins a write in one store, and continues only after the other store has written."""
     async with store.write() as tx:
         broker_clusters.create(tx, "late", EXTERNAL)

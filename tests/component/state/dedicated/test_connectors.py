@@ -29,10 +29,10 @@ from keelman.api.connect.v1.origin_pb2 import Origin
 from keelman.api.connect.v1.plugin_import_pb2 import PluginContent, PluginSource
 from keelman.api.connect.v1.plugin_import_service_pb2_grpc import PluginImportServiceStub
 from keelman.model.errors import Exhausted, FailedPrecondition
-from keelman.model.operation import OperationKind, Target
+from keelman.model.operation import OperationKind, OperationTarget
 from keelman.state.autoscaling.steps import AWAIT_WORKERS, CLUSTER_UID, FORMER_WORKERS, REASON, WORKERS
 from keelman.state.operations.begin import begin, check_no_operation
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.secrets.opening import open_store
 from support.eventually import eventually
 from support.state.dedicated import FAILED, Dedicated, file_source
@@ -173,10 +173,10 @@ async def test_a_worker_configuration_is_pinned_to_the_revision_of_the_create(cl
 async def test_what_is_asked_for_waits_while_its_workers_are_scaled(
     bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[Store] = []
+    opened: list[ResourceStore] = []
 
     @contextlib.asynccontextmanager
-    async def noting(*values: Any, **more: Any) -> AsyncIterator[Store]:
+    async def noting(*values: Any, **more: Any) -> AsyncIterator[ResourceStore]:
         async with open_store(*values, **more) as store:
             opened.append(store)
             yield store
@@ -188,7 +188,9 @@ async def test_what_is_asked_for_waits_while_its_workers_are_scaled(
         async with opened[0].write() as tx:  # as the autoscaler does; it ends when the test ends it
             uid = tx.snapshot.worker_cluster("one").uid
             facts = {CLUSTER_UID: uid, WORKERS: 1, FORMER_WORKERS: 1, REASON: "a test's"}
-            scaling = begin(tx, OperationKind.SCALE, Target("dedicated_connector", "one"), (AWAIT_WORKERS,), facts)
+            scaling = begin(
+                tx, OperationKind.SCALE, OperationTarget("dedicated_connector", "one"), (AWAIT_WORKERS,), facts
+            )
         restarting = asyncio.ensure_future(single_failing.restart("one"))
         await eventually(lambda: opened[0].snapshot.operation(scaling.name).message, what="it is being scaled")
         assert not restarting.done()

@@ -14,12 +14,12 @@ from keelman.model.operation import Operation, OperationState
 from keelman.runtime.supervise import Siblings
 from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.nouns.connector_definition import apply, create, update
-from keelman.state.operation_kinds import all_kinds
+from keelman.state.operation_kinds import all_procedures
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, subjects_of
+from keelman.state.resources.store import ResourceStore, subjects_of
 from keelman.workers.rest.access import WorkerAccess
 from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Rest
@@ -41,7 +41,7 @@ class Unplanned:
 
 
 @asynccontextmanager
-async def running(store: Store, url: str) -> AsyncIterator[None]:
+async def running(store: ResourceStore, url: str) -> AsyncIterator[None]:
     """The service that runs operations, with workers at a URL."""
 
     async def urls(cluster: str) -> Sequence[str]:
@@ -50,15 +50,15 @@ async def running(store: Store, url: str) -> AsyncIterator[None]:
     commits, access, topics, unused = Hub(), WorkerAccess(), Any, Any
     store.listen(lambda changes: commits.wake(subjects_of(changes)))
     async with Rest(urls, request_seconds=30, access=access) as rest, Siblings() as tasks:
-        kinds = all_kinds(
+        procedures = all_procedures(
             store, notes=topics, connectors=RestConnectors(ClusterRequests(rest, access)), planned=Unplanned(),
             files=unused, buckets=unused,
         )  # fmt: skip
-        tasks.start(Runner(store, commits, Lease(store.database, LEADER), kinds, 60.0).run())
+        tasks.start(Runner(store, commits, Lease(store.database, LEADER), procedures, 60.0).run())
         yield
 
 
-async def applied(store: Store, goal: Goal) -> Operation:
+async def applied(store: ResourceStore, goal: Goal) -> Operation:
     async with store.write() as tx:
         _, operation = apply(tx, pb.ApplyConnectorDefinitionRequest(name="orders", goal=goal))
     await eventually(lambda: store.snapshot.operations[operation.name].has_ended)

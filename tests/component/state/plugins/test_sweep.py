@@ -10,7 +10,7 @@ from keelman.state.nouns import plugin as plugins
 from keelman.state.plugins.database_storage import DatabaseStorage
 from keelman.state.plugins.files import ORPHAN_SECONDS, PluginFiles, Quotas, Received
 from keelman.state.plugins.folder_storage import FolderStorage
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.workers.plugins.inspection import inspect
 from support.eventually import eventually
 from support.state.stores import open_store
@@ -30,7 +30,7 @@ async def world(request, tmp_path, url):
         yield store, storage, tmp_path
 
 
-async def create(store: Store, storage, tmp_path: Path) -> str:
+async def create(store: ResourceStore, storage, tmp_path: Path) -> str:
     """Creates a plugin with its file."""
     data, path = jar(100), tmp_path / "acme-1.jar"
     path.write_bytes(data)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from keelman.model.operation import Operation, OperationKind, OperationState, Target
+from keelman.model.operation import Operation, OperationKind, OperationState, OperationTarget
 from keelman.runtime.supervise import Siblings
 from keelman.state.operations.begin import begin
-from keelman.state.operations.kinds import Kind, StepWork
+from keelman.state.operations.kinds import OperationProcedure, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.fenced import FencedStore
 from keelman.state.replicas.leader import LEADER, LeaderRole
 from keelman.state.replicas.lease import Lease, LeaseLost
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, subjects_of
+from keelman.state.resources.store import ResourceStore, subjects_of
 from support.eventually import eventually
 from support.state.stores import open_store
 
@@ -29,7 +29,7 @@ FOLLOW_SECONDS = 0.1
 class Replica:
     """The part of a state service that runs operations."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: ResourceStore) -> None:
         self.store, self.lease = store, Lease(store.database, LEADER, seconds=0.9)
         self.calls, self.outcome = 0, Done()
         self._tasks: Siblings | None = None
@@ -47,7 +47,7 @@ class Replica:
     async def running(self) -> AsyncIterator[None]:
         commits = Hub()
         self.store.listen(lambda changes: commits.wake(subjects_of(changes)))
-        kind = Kind({"only": StepWork(self._step)})
+        kind = OperationProcedure({"only": StepWork(self._step)})
         async with Siblings() as tasks:
             tasks.start(self._follow())
             runner = Runner(FencedStore(self.store, self.lease), commits, self.lease, {KIND: kind}, 60.0)
@@ -62,7 +62,7 @@ async def test_another_goes_on_with_what_one_began(postgresql: Callable[[], str]
         first.outcome = Waiting("not yet", 0.05)
         async with second_later(first, second):
             async with other.write() as tx:  # requested from a service that does not lead
-                name = begin(tx, KIND, Target("topic", "orders"), ["only"], {}).name
+                name = begin(tx, KIND, OperationTarget("topic", "orders"), ["only"], {}).name
             await eventually(lambda: first.calls > 1, what="the leader does it")
             await eventually(lambda: name in other.snapshot.operations and other.snapshot.operations[name].message)
             assert second.calls == 0

@@ -15,7 +15,7 @@ from keelman.model.cluster import ExternalBrokers
 from keelman.model.errors import FailedPrecondition
 from keelman.state.clusters import broker_clusters
 from keelman.state.database.key_source import KeyCommand, made_key, read_keys, replace_keys
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.secrets.key_change import HANDED_ON_SECONDS, KeyChange
 from support.state.stores import open_store
 
@@ -38,12 +38,12 @@ def key(tmp_path: Path) -> Path:
     return tmp_path / "secrets.key"
 
 
-async def create(store: Store, name: str) -> None:
+async def create(store: ResourceStore, name: str) -> None:
     async with store.write() as tx:
         broker_clusters.create(tx, name, SPEC)
 
 
-async def sealed(store: Store) -> list[str]:
+async def sealed(store: ResourceStore) -> list[str]:
     async with store.database.engine.connect() as connection:
         result = await connection.execute(
             sa.text("SELECT payload FROM resource WHERE noun = 'broker_cluster' ORDER BY name")

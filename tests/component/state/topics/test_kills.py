@@ -16,13 +16,13 @@ from keelman.kafka.data_topics import create_topic
 from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers
 from keelman.model.errors import KeelmanError
-from keelman.model.operation import Operation, OperationKind, Step, StepState, Target
+from keelman.model.operation import Operation, OperationKind, OperationTarget, Step, StepState
 from keelman.model.topic import NOT_APPLIED, TopicGoal, TopicSpec
 from keelman.rpc.channels import channel
 from keelman.state.database.failpoints import ON_BROKERS
 from keelman.state.operations.moves import Done, Waiting
 from keelman.state.resources.rows import plain
-from keelman.state.topics.applying import CREATE, STEPS, facts_of, kind
+from keelman.state.topics.applying import CREATE, STEPS, facts_of, procedure
 from support.eventually import eventually
 from support.state.service import Clients, StateProcess
 from support.state.stores import open_store
@@ -85,7 +85,7 @@ def operation_on(spec: TopicSpec, begun: datetime, **facts) -> Operation:
     steps = [Step(item) for item in STEPS[TopicGoal.PRESENT]]
     steps[1] = dataclasses.replace(steps[1], state=StepState.RUNNING, start_time=begun)
     return Operation(
-        "op", "uid", begun, begun, OperationKind.APPLY_TOPIC, Target("topic", "t", 1, "PRESENT"), tuple(steps),
+        "op", "uid", begun, begun, OperationKind.APPLY_TOPIC, OperationTarget("topic", "t", 1, "PRESENT"), tuple(steps),
         facts={**facts_of(plain(spec), NOT_APPLIED), "there": False, **facts},
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ async def create(tmp_path, bootstrap: str):
         now = datetime.now(UTC)
         async with store.write() as tx:
             tx.put(BrokerCluster("ext", "u", now, now, 1, "", ClusterGoal.RUNNING, ExternalBrokers(bootstrap)))
-        yield kind(store, None).steps[CREATE]  # type: ignore[arg-type]
+        yield procedure(store, None).steps[CREATE]  # type: ignore[arg-type]
 
 
 async def test_what_an_operation_made_is_taken_back(create, bootstrap: str, name: str):

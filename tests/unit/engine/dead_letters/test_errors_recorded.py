@@ -16,7 +16,7 @@ from keelman.connectors.file.appending import lines
 from keelman.engine.failure import judge
 from keelman.engine.producing.dead_letters import DeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords
-from keelman.engine.sink.batch import Columns
+from keelman.engine.sink.batch import BatchBuilder
 from recorded.worker.errors_cases import CASES, STRING, Case, shown
 from support.places import RECORDED_FOLDER
 
@@ -35,7 +35,7 @@ def test_as_connect(case: Case) -> None:
     told = RECORD[case.name]
     config = {"name": case.name, **case.config, "errors.deadletterqueue.topic.name": f"dead-{case.name}"}
     bad = BadRecords(case.name, 0, Policy.of(config, sink=True))
-    columns = Columns(config, WORKER, bad)
+    columns = BatchBuilder(config, WORKER, bad)
     messages = [
         Message(topic=f"in-{case.name}", partition=0, offset=n, key=sent.key, value=sent.value, headers=sent.headers)
         for n, sent in enumerate(case.sent)

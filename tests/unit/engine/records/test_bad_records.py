@@ -28,7 +28,7 @@ from keelman.engine.failure import RunFailure, judge
 from keelman.engine.producing.dead_letters import DeadLetterWriter
 from keelman.engine.records.bad_records import BadRecords, Letter, Original
 from keelman.engine.records.size import NO_LIMIT, Sizes, record_bytes
-from keelman.engine.sink.batch import Columns
+from keelman.engine.sink.batch import BatchBuilder
 from keelman.engine.source.conversion import SourceConversion
 from keelman.worker.restart_policy import FailureCause, RestartPolicy, Restarts
 
@@ -121,7 +121,7 @@ def test_a_sink_meets_poison(poison: str, policy: str) -> None:
     own, good, bad_one, stage, class_name = SINKS[poison]
     config = {"name": "c", **own, **POLICIES[policy]}
     bad = BadRecords("c", 3, Policy.of(config, sink=True))
-    columns, writer = Columns(config, WORKER, bad), Collected()
+    columns, writer = BatchBuilder(config, WORKER, bad), Collected()
     values = [good, bad_one, good, bad_one, good]
     messages = [
         Message(topic="t", partition=1, offset=40 + n, timestamp=(1, n), **{"value": b"v", **value})
@@ -228,7 +228,7 @@ def test_a_source_meets_poison(poison: str, policy: str) -> None:
 def test_the_budget_ends_what_is_passed_over() -> None:
     config = {"name": "c", **BARE, "errors.tolerance": "all", "keelman.errors.budget": "2"}
     bad = BadRecords("c", 0, Policy.of(config, sink=True))
-    columns = Columns(config, WORKER, bad)
+    columns = BatchBuilder(config, WORKER, bad)
     messages = [Message(topic="t", partition=0, offset=n, value=b"{") for n in range(3)]
     columns.batch(messages[:2], Collected())
     with pytest.raises(RunFailure, match=r"3 records .* keelman.errors.budget allows 2; .* offset 2;") as spent:

@@ -18,7 +18,7 @@ from keelman.connect.schema import STRING
 from keelman.engine.control import Control, CutShort, GaveUp
 from keelman.engine.records import conversion
 from keelman.engine.records.bad_records import BadRecords
-from keelman.engine.sink.batch import Columns
+from keelman.engine.sink.batch import BatchBuilder
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.source.conversion import SourceConversion, without_steps
 from support.copying.orders import DRAIN
@@ -132,7 +132,7 @@ def test_a_run_shows_that_it_is_alive_with_each_question_to_a_registry(monkeypat
     monkeypatch.setattr(conversion, "open_registry", lambda _config: Slow())
     config = {**PLAIN, "value.converter": AVRO, "value.converter.schema.registry.url": "http://r:1"}
     control = Control(allowed)
-    columns = Columns(config, {}, BadRecords("c", 0, Policy.of(config, sink=True), control))
+    columns = BatchBuilder(config, {}, BadRecords("c", 0, Policy.of(config, sink=True), control))
 
     def message(number: int) -> Message:
         return Message(topic="t", partition=0, offset=number, value=struct.pack(">BI", 0, number) + b"\x02a")

@@ -13,7 +13,7 @@ from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.schema import STRING
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.records.pieces import PIECE
-from keelman.engine.sink.batch import Columns
+from keelman.engine.sink.batch import BatchBuilder
 from keelman.engine.source.conversion import SourceConversion
 
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -49,7 +49,7 @@ def value(number: int) -> bytes:
 
 def test_of_a_sink() -> None:
     bad = BadRecords("c", 0, Policy.of(CONFIG, sink=True))
-    columns = Columns(CONFIG, WORKER, bad)
+    columns = BatchBuilder(CONFIG, WORKER, bad)
     messages = [
         Message(topic="t", partition=0, offset=n, key=b"k%d" % n, value=value(n), headers=[("n", b"%d" % n)])
         for n in range(RECORDS)

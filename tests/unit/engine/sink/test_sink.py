@@ -16,7 +16,7 @@ from keelman.engine.sink.consumer import subscription
 from keelman.engine.sink.consumer.consumer import lapse_seconds, sink_consumer_properties, watch_properties
 from keelman.engine.sink.consumer.place import outdated
 from keelman.engine.sink.positions.positions import Positions
-from keelman.engine.sink.target import Target, target_name
+from keelman.engine.sink.target import TargetCluster, target_name
 from keelman.kafka.properties.connector_clients import sink_member
 from support.certificates import Authority
 
@@ -155,11 +155,11 @@ def test_a_watch_knows_how_to_reach_the_cluster_and_nothing_else() -> None:
 
 
 def test_the_target_is_the_workers_cluster_or_one_of_its_own() -> None:
-    own = Target({"producer.override.linger.ms": "7"}, WORKER)
+    own = TargetCluster({"producer.override.linger.ms": "7"}, WORKER)
     assert (own.producer["bootstrap.servers"], own.producer["security.protocol"]) == ("a:1", "SSL")
     assert own.producer["linger.ms"] == "7"
     fields = {"target.cluster.bootstrap.servers": "t:9", "target.cluster.compression.type": "zstd"}
-    other = Target({**fields, "target.cluster.producer.linger.ms": "3"}, WORKER)
+    other = TargetCluster({**fields, "target.cluster.producer.linger.ms": "3"}, WORKER)
     assert other.producer == {"bootstrap.servers": "t:9", "compression.type": "zstd", "linger.ms": "3"}
     assert other.admin == {"bootstrap.servers": "t:9"}
     assert other.reader["bootstrap.servers"] == "t:9"

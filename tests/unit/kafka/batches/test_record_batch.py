@@ -19,8 +19,8 @@ from keelman.kafka.batches.record_batch import (
     NONE,
     ZSTD,
     BatchHeader,
-    Columns,
     CorruptBatch,
+    RecordColumns,
     decode,
     encode,
     pack,
@@ -46,9 +46,9 @@ def columns(rows: Sequence[Row]) -> tuple[list[bytes | None], list[bytes | None]
     return values, keys, times, headers
 
 
-def expected(rows: Sequence[Row], base: int = 0) -> Columns:
+def expected(rows: Sequence[Row], base: int = 0) -> RecordColumns:
     values, keys, times, headers = columns(rows)
-    return Columns(
+    return RecordColumns(
         list(range(base, base + len(rows))),
         [NOW if time is None else time for time in times],
         keys,
@@ -250,7 +250,7 @@ def test_a_compacted_batch_keeps_its_offsets() -> None:
     assert header.last_offset == 107
     empty = with_fields(batch[:HEADER_BYTES], length=HEADER_BYTES - 12, records=0, attributes=3)
     [(header, view)] = record_batches(empty)
-    assert decode(header, view) == Columns([], [], [], [], [])
+    assert decode(header, view) == RecordColumns([], [], [], [], [])
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -4,7 +4,7 @@ import pytest
 
 from keelman.connectors.mirror.offsets import position_behind, source_offset
 from keelman.kafka.fetching.offset_requests import EpochEnd
-from keelman.kafka.fetching.position import EARLIEST, MAX_EPOCHS, Position, diverges_at, goes_on_at, made_anew
+from keelman.kafka.fetching.position import EARLIEST, MAX_EPOCHS, FetchPosition, diverges_at, goes_on_at, made_anew
 
 READ = [(1, 0), (3, 50), (5, 90)]
 
@@ -27,12 +27,12 @@ READ = [(1, 0), (3, 50), (5, 90)]
     ],
 )
 def test_where_a_log_differs_from_what_was_read(end: EpochEnd, expected: int | None) -> None:
-    assert diverges_at(Position(100, epochs=list(READ)), end) == expected
+    assert diverges_at(FetchPosition(100, epochs=list(READ)), end) == expected
 
 
 def test_a_log_that_lost_several_epochs_is_cut_until_all_that_is_left_is_there() -> None:
     """The leader has epoch 1 up to 40, 2 up to 95, and leads in epoch 6."""
-    position, requests = Position(100, epochs=list(READ)), []
+    position, requests = FetchPosition(100, epochs=list(READ)), []
     answers = {5: EpochEnd(2, 95), 3: EpochEnd(2, 95), 1: EpochEnd(1, 40)}
     while (at := diverges_at(position, answers[position.epoch])) is not None:
         requests.append(position.epoch)
@@ -41,7 +41,7 @@ def test_a_log_that_lost_several_epochs_is_cut_until_all_that_is_left_is_there()
 
 
 def test_epochs_are_kept_as_they_are_read() -> None:
-    position = Position(7)
+    position = FetchPosition(7)
     position.advance(9, [(-1, 7)], led_in=-1)
     assert (position.offset, position.epoch, position.doubtful(-1)) == (9, -1, False)
     position.advance(20, [(2, 9), (3, 15)], led_in=4)
@@ -69,17 +69,17 @@ def test_epochs_are_kept_as_they_are_read() -> None:
     ],
 )
 def test_offsets_that_a_leader_does_not_have(begin: int, end: int, read: str, now: str, expected: int | None) -> None:
-    assert goes_on_at(Position(100, read), begin, end, now) == expected
+    assert goes_on_at(FetchPosition(100, read), begin, end, now) == expected
 
 
 def test_a_topic_is_another_only_where_both_ids_are_known() -> None:
-    assert made_anew(Position(1, "a"), "b")
-    assert not any(made_anew(Position(1, read), now) for read, now in (("a", "a"), ("", "a"), ("a", ""), ("", "")))
+    assert made_anew(FetchPosition(1, "a"), "b")
+    assert not any(made_anew(FetchPosition(1, read), now) for read, now in (("a", "a"), ("", "a"), ("a", ""), ("", "")))
 
 
 def test_source_offsets_tell_what_was_read_where_they_can() -> None:
     assert source_offset(41, 3, "abc") == {"offset": 41, "leader_epoch": 3, "topic_id": "abc"}
     assert source_offset(41, -1, "") == {"offset": 41}
-    assert position_behind(source_offset(41, 3, "abc")) == Position(42, "abc", [(3, 41)])
+    assert position_behind(source_offset(41, 3, "abc")) == FetchPosition(42, "abc", [(3, 41)])
     for odd in ({"offset": 41}, {"offset": 41, "leader_epoch": "3", "topic_id": 7}, {"offset": 41, "leader_epoch": -1}):
-        assert position_behind(odd) == Position(42)
+        assert position_behind(odd) == FetchPosition(42)

@@ -12,14 +12,14 @@ from keelman.kafka.groups.connect_protocol import (
     encode_metadata,
 )
 from keelman.model.errors import InvalidArgument
-from keelman.model.work import Assignment, Work
+from keelman.model.work import MemberAssignment, Work
 
 METADATA = "0002000f687474703a2f2f77313a383038332f0000000000000007ffffffff"
 ASSIGNMENT = (
     "00020000000d636f6e6e6563742d312d616263000f687474703a2f2f77313a383038332f0000000000000007"
     "0000000100016300000002ffffffff000000000000000000000000"
 )
-TOLD = Assignment("connect-1-abc", "http://w1:8083/", 7, (Work("c"), Work("c", 0)))
+TOLD = MemberAssignment("connect-1-abc", "http://w1:8083/", 7, (Work("c"), Work("c", 0)))
 
 
 def test_metadata_without_our_fields_is_connects_own() -> None:
@@ -52,7 +52,7 @@ def test_why_a_member_takes_no_tasks_comes_last_and_only_where_there_is_a_reason
 
 
 def test_revocations_and_delay_are_read_back() -> None:
-    told = Assignment("m", "u", 1, (), (Work("a", 2), Work("b")), 3000, 1)
+    told = MemberAssignment("m", "u", 1, (), (Work("a", 2), Work("b")), 3000, 1)
     assert decode_assignment(encode_assignment(told)) == told
 
 
@@ -79,7 +79,7 @@ def test_what_is_cut_short_is_refused(cut: int) -> None:
 def test_ten_thousand_connectors_take_little_of_a_brokers_record() -> None:
     """A broker keeps all metadata and assignments of a group in one record, of 1,048,588 bytes unless set."""
     works = tuple(Work(f"inventory-warehouse-{n:05}", task) for n in range(10_000) for task in (-1, 0))
-    told = Assignment("connect-127.0.0.1:8083-5c9d9a4e", "http://127.0.0.1:8083/", 7, works)
+    told = MemberAssignment("connect-127.0.0.1:8083-5c9d9a4e", "http://127.0.0.1:8083/", 7, works)
     raw = encode_assignment(told)
     assert decode_assignment(raw) == told
     assert len(raw) < 100_000
@@ -91,7 +91,7 @@ def test_ten_thousand_connectors_take_little_of_a_brokers_record() -> None:
 
 
 def test_what_cannot_be_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    raw = encode_assignment(Assignment("m", "u", 1, tuple(Work(f"c{n}") for n in range(500))))
+    raw = encode_assignment(MemberAssignment("m", "u", 1, tuple(Work(f"c{n}") for n in range(500))))
     for wrong in (raw[:-4], raw[:-40] + bytes(40)):
         with pytest.raises(InvalidArgument, match=r"cannot be unpacked|not of this layout"):
             decode_assignment(wrong)

@@ -18,7 +18,7 @@ from keelman.engine.sink.consumer.consumer import sink_consumer_properties
 from keelman.kafka.clients import client_arguments
 from keelman.kafka.properties.connector_clients import merged, sink_group
 from keelman.kafka.properties.faults import client_faults
-from keelman.kafka.properties.keys import Classes, ClientKind, Number, Servers, Words
+from keelman.kafka.properties.keys import Choice, Classes, ClientKind, Number, Servers
 from keelman.kafka.properties.settings import aiokafka_settings, librdkafka_settings
 from keelman.kafka.properties.table import TABLE
 from keelman.kafka.security import oauth
@@ -79,7 +79,7 @@ def test_librdkafka_takes_whatever_java_would(client: ClientKind) -> None:
             texts = ["-1", "0", "1", "2147483647"]
         elif isinstance(row.value, Servers):
             texts = ["h:1", "PLAINTEXT://h:1,[::1]:2"]
-        elif isinstance(row.value, Words | Classes):
+        elif isinstance(row.value, Choice | Classes):
             texts = list(row.value.legal)
         for text in texts:
             settings = librdkafka_settings({row.name: text}, client)

@@ -14,7 +14,7 @@ from keelman.model.errors import Unauthenticated, Unavailable
 from keelman.state.brokers import external
 from keelman.state.brokers.external import AT_ONCE, ExternalProbe
 from keelman.state.clusters import broker_clusters, worker_clusters
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from support.eventually import eventually
 from support.state.stores import open_store
 
@@ -54,7 +54,7 @@ async def test_those_that_do_not_answer_delay_no_other(tmp_path: Path, monkeypat
                 await probing
 
 
-async def on_one_kafka(store: Store, answers: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+async def on_one_kafka(store: ResourceStore, answers: Mapping[str, str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Two worker clusters with one group name, on broker clusters with these answers; returns the logged clashes."""
 
     async def ask(client: Mapping[str, str], *, seconds: float) -> str:

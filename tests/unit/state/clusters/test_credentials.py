@@ -11,7 +11,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.state.clusters import broker_clusters
 from keelman.state.nouns import secret
 from keelman.state.nouns.broker_cluster import broker_cluster_message
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from support.state.stores import open_store
 
 PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
@@ -22,7 +22,7 @@ def values(password: str) -> dict[str, str]:
     return {"sasl.mechanism": "PLAIN", "sasl.jaas.config": f'{PLAIN} required username="u" password="{password}";'}
 
 
-async def put(store: Store, fields: dict[str, str], name: str = "prod/kafka") -> None:
+async def put(store: ResourceStore, fields: dict[str, str], name: str = "prod/kafka") -> None:
     async with store.write() as tx:
         if name in tx.snapshot.resources("secret"):
             request = pb.UpdateSecretRequest(name=name, values=fields)
@@ -33,7 +33,7 @@ async def put(store: Store, fields: dict[str, str], name: str = "prod/kafka") ->
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[Store]:
+async def store(tmp_path: Path) -> AsyncIterator[ResourceStore]:
     async with open_store(str(tmp_path / "state.db")) as new_store:
         await put(new_store, values("first-one"))
         async with new_store.write() as tx:
@@ -41,13 +41,13 @@ async def store(tmp_path: Path) -> AsyncIterator[Store]:
         yield new_store
 
 
-def spec(store: Store) -> ExternalBrokers:
+def spec(store: ResourceStore) -> ExternalBrokers:
     actual_spec = store.snapshot.broker_cluster("b").spec
     assert isinstance(actual_spec, ExternalBrokers)
     return actual_spec
 
 
-async def test_clients_get_what_the_secret_says_and_nobody_is_shown_it(store: Store, tmp_path: Path) -> None:
+async def test_clients_get_what_the_secret_says_and_nobody_is_shown_it(store: ResourceStore, tmp_path: Path) -> None:
     assert spec(store).connection == SPEC.client_properties | values("first-one")
     shown = broker_cluster_message(store.snapshot.broker_cluster("b"))
     assert shown.spec.external.credential_profile == "prod/kafka"
@@ -57,7 +57,7 @@ async def test_clients_get_what_the_secret_says_and_nobody_is_shown_it(store: St
         assert b"first-one" not in file.read_bytes()
 
 
-async def test_a_changed_secret_reaches_all_that_use_the_brokers(store: Store) -> None:
+async def test_a_changed_secret_reaches_all_that_use_the_brokers(store: ResourceStore) -> None:
     before = store.snapshot.broker_cluster("b")
     await put(store, values("second"))
     after = store.snapshot.broker_cluster("b")
@@ -74,7 +74,7 @@ async def test_a_changed_secret_reaches_all_that_use_the_brokers(store: Store) -
         assert not changed.spec.connection
 
 
-async def test_what_cannot_be_is_refused_whichever_is_written(store: Store) -> None:
+async def test_what_cannot_be_is_refused_whichever_is_written(store: ResourceStore) -> None:
     async def refused(profile: str) -> str:
         spec = ExternalBrokers("k:1", {"security.protocol": "SASL_SSL"}, credential_profile=profile)
         with pytest.raises(InvalidArgument) as error:

@@ -17,12 +17,12 @@ from keelman.model.node import Node, NodeState
 from keelman.model.operation import Operation, OperationState
 from keelman.model.workload import Goal, ProcessState, ResourceLimits, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.life import create, update
-from keelman.state.dedicated.operations import kind, noted
+from keelman.state.dedicated.operations import noted, procedure
 from keelman.state.dedicated.steps import INITIALIZE, UPDATE_WORKERS, VALIDATE
 from keelman.state.definitions.steps import FORMER
 from keelman.state.nouns import worker_configuration
 from keelman.state.operations.moves import Done, Waiting, begun, done, ended
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 from support.state.stores import open_store
 
@@ -89,9 +89,9 @@ def running(tx: Transaction) -> None:
     tx.put(tx.snapshot.worker_clusters["one"])
 
 
-def steps_of(store: Store, workers: Workers) -> Any:
+def steps_of(store: ResourceStore, workers: Workers) -> Any:
     planned = SimpleNamespace(observed=lambda cluster: cluster.generation)
-    return kind(store, cast(Any, workers), cast(Any, planned)).steps
+    return procedure(store, cast(Any, workers), cast(Any, planned)).steps
 
 
 @pytest.mark.parametrize("state", [OperationState.FAILED, OperationState.SUCCEEDED])

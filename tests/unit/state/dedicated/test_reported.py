@@ -13,7 +13,7 @@ from keelman.kafka.feed import CONNECTOR_REPORTS, WORKER_REPORTS, Fact
 from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
 from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedConnectorSpec
 from keelman.model.node import Node, NodeState
-from keelman.model.operation import Operation, OperationKind, OperationState, Target
+from keelman.model.operation import Operation, OperationKind, OperationState, OperationTarget
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.rpc.times import to_timestamp
 from keelman.state.dedicated.reported import reported_of
@@ -66,7 +66,7 @@ class Told:
         nodes = {"n1": Node("n1", "n1", NOW, NOW, node, "h:1")}
         snapshot = snapshot_of(nodes, {}, {"one": cluster}, {WORKER.name: WORKER})
         if ended is not None:
-            target = Target("dedicated_connector", "one")
+            target = OperationTarget("dedicated_connector", "one")
             snapshot.put(
                 Operation(
                     "op-1", "o", NOW, NOW, OperationKind.RESTART, target, (), state=OperationState.SUCCEEDED,

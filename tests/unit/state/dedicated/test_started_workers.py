@@ -9,7 +9,7 @@ import pytest
 
 from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
 from keelman.model.errors import FailedPrecondition
-from keelman.model.operation import Operation, OperationKind, Target
+from keelman.model.operation import Operation, OperationKind, OperationTarget
 from keelman.model.workload import START_QUEUED, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.rules import START_WITHIN
 from keelman.state.dedicated.started_workers import StartedWorkers
@@ -20,7 +20,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SOON = timedelta(seconds=1)
 STARTING = WorkerClusterStatus(ClusterState.STARTING)
 CLUSTER = WorkerCluster("one", "u", NOW, NOW, 3, "", ClusterGoal.RUNNING, WorkerClusterSpec("b"), status=STARTING)
-OPERATION = Operation("op-1", "o1", NOW, NOW, OperationKind.APPLY_CONNECTOR, Target("connector", "one", 1, ""), ())
+OPERATION = Operation(
+    "op-1", "o1", NOW, NOW, OperationKind.APPLY_CONNECTOR, OperationTarget("connector", "one", 1, ""), ()
+)
 
 
 class Plane:

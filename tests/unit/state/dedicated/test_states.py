@@ -33,7 +33,7 @@ from keelman.model.connectors.dedicated_connector import (
     DedicatedState,
 )
 from keelman.model.node import Node, NodeState
-from keelman.model.operation import Failure, Operation, OperationKind, OperationState, Target
+from keelman.model.operation import Failure, Operation, OperationKind, OperationState, OperationTarget
 from keelman.model.workload import Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.dedicated.states import BROKERS_AWAY, NOTHING_REPORTED, UNDER_WAY, WORKERS_AWAY, Reported, standing
 from keelman.state.dedicated.steps import noted, specs_of
@@ -53,7 +53,7 @@ def reported(state: int, *, fresh: bool = True, in_group: bool | None = True) ->
 
 
 def operation(kind: OperationKind, **more: Any) -> Operation:
-    return Operation("op-1", "o", NOW, NOW, kind, Target("dedicated_connector", "one"), (), **more)
+    return Operation("op-1", "o", NOW, NOW, kind, OperationTarget("dedicated_connector", "one"), (), **more)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from keelman.model.connectors.connector_definition import (
     ConnectorDefinitionSpec,
     DefinitionGoal,
 )
-from keelman.model.operation import Failure, Operation, OperationKind, OperationState, Step, StepState, Target
+from keelman.model.operation import Failure, Operation, OperationKind, OperationState, OperationTarget, Step, StepState
 from keelman.state.definitions.steps import STEPS, noted, takes_back
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -28,7 +28,7 @@ def operation(goal: str, former: Any, done: int, error: Failure | None = None, *
     facts: dict[str, Any] = {"worker_cluster": "demo", "connector": "c", "config": {"a": "2"}}
     if done:
         facts |= {"former": former, "uid": "u1"}
-    target = Target("connector_definition", "orders", 2, goal)
+    target = OperationTarget("connector_definition", "orders", 2, goal)
     new_operation = Operation(
         "op-1", "o1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps, facts=facts, error=error
     )

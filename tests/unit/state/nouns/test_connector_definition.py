@@ -26,11 +26,11 @@ from keelman.state.nouns.connector_definition import (
     delete,
     update,
 )
-from keelman.state.nouns.parts import Parts
+from keelman.state.nouns.parts import NounParts
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import WORKER_CLUSTER
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from support.state.stores import open_store
 
 CONFIG = {"connector.class": "x.Source", "db.password": "s3cret", "odd": " é\n\t", "empty": ""}
@@ -39,7 +39,7 @@ OHARA = Annotations(origin=Origin("ohara", "default", "orders"))
 
 
 @asynccontextmanager
-async def a_store(folder: Path) -> AsyncIterator[Store]:
+async def a_store(folder: Path) -> AsyncIterator[ResourceStore]:
     async with open_store(str(folder / "state.db")) as store:
         async with store.write() as tx:
             broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
@@ -145,7 +145,7 @@ async def test_what_workers_said_before_they_stopped_is_not_shown(
         async with store.write() as tx:
             create(tx, "orders", SPEC)
             tx.put(replace(tx.snapshot.worker_cluster("demo"), goal=goal))
-        api = ConnectorDefinitionApi(cast("Parts", SimpleNamespace(store=store, reports=reports)))
+        api = ConnectorDefinitionApi(cast("NounParts", SimpleNamespace(store=store, reports=reports)))
         request = pb.GetConnectorDefinitionRequest(name="orders")
         connector_definition = (await api.GetConnectorDefinition(request, cast("Any", None))).connector_definition
         assert connector_definition.status.HasField("connector") is is_shown

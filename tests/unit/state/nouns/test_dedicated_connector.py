@@ -27,7 +27,7 @@ from keelman.state.nouns.dedicated_connector import dedicated_message
 from keelman.state.nouns.dedicated_wire import spec_message, spec_of
 from keelman.state.nouns.operation import operation_message
 from keelman.state.operations.moves import ended
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
 from support.state.stores import open_store
 
@@ -39,7 +39,7 @@ SPEC = DedicatedConnectorSpec(
 
 
 @asynccontextmanager
-async def a_store(folder: Path) -> AsyncIterator[Store]:
+async def a_store(folder: Path) -> AsyncIterator[ResourceStore]:
     async with open_store(str(folder / "state.db")) as store:
         yield store
 

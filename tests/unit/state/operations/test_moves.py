@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.operation import Operation, OperationKind, OperationState, Step, StepState, Target
+from keelman.model.operation import Operation, OperationKind, OperationState, OperationTarget, Step, StepState
 from keelman.state.operations.moves import (
     Begin,
     Do,
@@ -37,7 +37,7 @@ def operation(*states: StepState, **more: object) -> Operation:
         Step(f"step-{n}", state, start_time=None if state is StepState.PENDING else NOW)
         for n, state in enumerate(states)
     )
-    target = Target("connector_definition", "orders", 1, "RUNNING")
+    target = OperationTarget("connector_definition", "orders", 1, "RUNNING")
     new_operation = Operation("op-1", "u1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps)
     return dataclasses.replace(new_operation, **more)  # type: ignore[arg-type]
 
@@ -129,7 +129,7 @@ def test_what_is_forgotten() -> None:
     def one(name: str, noun: str, age: int | None) -> Operation:
         end = None if age is None else NOW - timedelta(seconds=age)
         state = OperationState.RUNNING if age is None else OperationState.SUCCEEDED
-        return operation(D, name=name, target=Target(noun, "x"), end_time=end, state=state)
+        return operation(D, name=name, target=OperationTarget(noun, "x"), end_time=end, state=state)
 
     remaining = [
         one("a", "topic", 1),

@@ -11,24 +11,24 @@ import pytest
 from keelman.api.connect.v1 import operation_service_pb2 as pb
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument, KeelmanError, NotFound, Unavailable
-from keelman.model.operation import Operation, OperationKind, OperationState, StepState, Target
+from keelman.model.operation import Operation, OperationKind, OperationState, OperationTarget, StepState
 from keelman.runtime.supervise import Siblings
 from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.nouns.operation import cancel, delete
 from keelman.state.operations.begin import begin
-from keelman.state.operations.kinds import Kind, StepWork
+from keelman.state.operations.kinds import OperationProcedure, StepWork
 from keelman.state.operations.moves import Done, Outcome, Waiting
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
 from keelman.state.resources.hub import Hub
-from keelman.state.resources.store import Store, subjects_of
+from keelman.state.resources.store import ResourceStore, subjects_of
 from keelman.state.resources.transaction import Transaction
 from support.eventually import eventually
 from support.state.stores import open_store
 
 KIND = OperationKind.APPLY_CONNECTOR
-ORDERS = Target("connector_definition", "orders", 3, "RUNNING")
+ORDERS = OperationTarget("connector_definition", "orders", 3, "RUNNING")
 
 
 class Script:
@@ -41,10 +41,12 @@ class Script:
         self.takes_back = True
         self.seconds: float | None = None
 
-    def kind(self, *names: str) -> Kind:
-        """A kind with these steps."""
+    def procedure(self, *names: str) -> OperationProcedure:
+        """A procedure with these steps."""
         steps = {n: StepWork(self._work(n), self._work(f"undo {n}"), self.seconds) for n in names}
-        return Kind(steps, lambda operation: self.takes_back, lambda tx, operation: self.stored.append(operation.state))
+        return OperationProcedure(
+            steps, lambda operation: self.takes_back, lambda tx, operation: self.stored.append(operation.state)
+        )
 
     def _work(self, name: str) -> Callable[[Operation], object]:
         async def work(operation: Operation) -> Outcome:
@@ -59,21 +61,23 @@ class Script:
 
 
 @asynccontextmanager
-async def running(store: Store, kind: Kind, *, wait_seconds: float = 60.0) -> AsyncIterator[None]:
+async def running(
+    store: ResourceStore, procedure: OperationProcedure, *, wait_seconds: float = 60.0
+) -> AsyncIterator[None]:
     commits = Hub()
     store.listen(lambda changes: commits.wake(subjects_of(changes)))
     lease = Lease(store.database, LEADER)
     async with Siblings() as group:
-        group.start(Runner(store, commits, lease, {KIND: kind}, wait_seconds).run())
+        group.start(Runner(store, commits, lease, {KIND: procedure}, wait_seconds).run())
         yield
 
 
-async def begun(store: Store, *steps: str) -> str:
+async def begun(store: ResourceStore, *steps: str) -> str:
     async with store.write() as tx:
         return begin(tx, KIND, ORDERS, steps, {"config": {"db.password": "s3cret", "a": "b"}}).name
 
 
-async def at_end(store: Store, name: str) -> Operation:
+async def at_end(store: ResourceStore, name: str) -> Operation:
     await eventually(lambda: store.snapshot.operations[name].has_ended)
     return store.snapshot.operations[name]
 
@@ -81,7 +85,7 @@ async def at_end(store: Store, name: str) -> Operation:
 async def test_steps_are_done_in_their_order(tmp_path: Path) -> None:
     script = Script()
     script.outcomes = {"b": [Waiting("not yet", 0.01), Done("found it", {"uid": "u1"})], "c": [Done(skipped=True)]}
-    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b", "c")):
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a", "b", "c")):
         result = await at_end(store, await begun(store, "a", "b", "c"))
     assert script.calls == ["a", "b", "b", "c"]
     assert [(s.state, s.attempts) for s in result.steps] == [
@@ -95,7 +99,7 @@ async def test_it_is_read_again_as_it_was_with_its_secrets_sealed(tmp_path: Path
     path = tmp_path / "state.db"
     script = Script()
     script.outcomes = {"a": [InvalidArgument("a: s3cret is not legal", reason="NO")]}
-    async with open_store(str(path)) as store, running(store, script.kind("a")):
+    async with open_store(str(path)) as store, running(store, script.procedure("a")):
         stored = await at_end(store, await begun(store, "a", "b"))
     assert (stored.message, stored.steps[0].message) == ("a: [hidden] is not legal",) * 2
     for file in tmp_path.glob("state.db*"):
@@ -111,7 +115,7 @@ async def test_a_refusal_fails_at_once_and_what_was_done_is_taken_back(tmp_path:
         "b": [InvalidArgument("tasks.max: 0 is not legal", reason="CONFIG_REFUSED")],
         "undo a": [Unavailable("away"), Done("put back")],
     }
-    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b", "c")):
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a", "b", "c")):
         result = await at_end(store, await begun(store, "a", "b", "c"))
     assert script.calls == ["a", "b", "undo b", "undo a", "undo a"]
     assert [s.state for s in result.steps] == [StepState.UNDONE, StepState.FAILED, StepState.PENDING]
@@ -121,7 +125,7 @@ async def test_a_refusal_fails_at_once_and_what_was_done_is_taken_back(tmp_path:
 async def test_without_a_way_back_what_was_done_stays(tmp_path: Path) -> None:
     script = Script()
     script.takes_back, script.outcomes = False, {"b": [RuntimeError("a bug")]}
-    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b")):
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a", "b")):
         result = await at_end(store, await begun(store, "a", "b"))
     assert [s.state for s in result.steps] == [StepState.DONE, StepState.FAILED]
     assert (result.state, result.message) == (OperationState.FAILED, "RuntimeError: a bug")
@@ -131,7 +135,7 @@ async def test_without_a_way_back_what_was_done_stays(tmp_path: Path) -> None:
 async def test_what_may_pass_is_waited_for_until_the_deadline(tmp_path: Path, error: KeelmanError) -> None:
     script = Script()
     script.outcomes, script.seconds = {"a": [error]}, 0.5
-    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a")):
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a")):
         name = await begun(store, "a")
         await eventually(lambda: "; waits until " in store.snapshot.operations[name].message)
         assert store.snapshot.operations[name].message.startswith(error.message)
@@ -149,8 +153,8 @@ async def test_a_fault_where_an_end_is_noted_ends_no_service(tmp_path: Path) -> 
         if operation.has_ended and faults:
             raise faults.pop()
 
-    kind = dataclasses.replace(Script().kind("a"), stored=noted)
-    async with open_store(str(tmp_path / "state.db")) as store, running(store, kind):
+    procedure = dataclasses.replace(Script().procedure("a"), stored=noted)
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, procedure):
         assert (await at_end(store, await begun(store, "a"))).state is OperationState.SUCCEEDED
     assert not faults
 
@@ -158,7 +162,7 @@ async def test_a_fault_where_an_end_is_noted_ends_no_service(tmp_path: Path) -> 
 async def test_one_that_is_canceled_is_taken_back_at_once(tmp_path: Path) -> None:
     script = Script()
     script.outcomes = {"b": [Waiting("not yet", 3600.0)]}
-    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a", "b")):
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a", "b")):
         name = await begun(store, "a", "b")
         await eventually(lambda: "b" in script.calls)
         async with store.write() as tx:
@@ -189,7 +193,7 @@ async def test_a_target_has_one_operation_at_a_time(tmp_path: Path) -> None:
         with pytest.raises(FailedPrecondition, match="has not ended: cancel it first"):
             async with store.write() as tx:
                 delete(tx, pb.DeleteOperationRequest(name=name))
-        async with running(store, Script().kind("a")):
+        async with running(store, Script().procedure("a")):
             await at_end(store, name)
             assert await begun(store, "a") > name
 
@@ -198,11 +202,11 @@ async def test_a_step_that_was_begun_before_a_crash_is_done_again(tmp_path: Path
     path = str(tmp_path / "state.db")
     first = Script()
     first.outcomes = {"b": [Waiting("not yet", 3600.0)]}
-    async with open_store(path) as store, running(store, first.kind("a", "b")):
+    async with open_store(path) as store, running(store, first.procedure("a", "b")):
         name = await begun(store, "a", "b")
         await eventually(lambda: store.snapshot.operations[name].message.startswith("not yet"))
     again = Script()
-    async with open_store(path) as store, running(store, again.kind("a", "b")):
+    async with open_store(path) as store, running(store, again.procedure("a", "b")):
         result = await at_end(store, name)
     assert (again.calls, result.state) == (["b"], OperationState.SUCCEEDED)
 
@@ -222,14 +226,14 @@ async def test_its_times_come_back_as_they_were(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("target", "facts"),
-    [(ORDERS, {"worker_cluster": "demo"}), (Target("worker_cluster", "demo", 1, "2 workers"), {})],
+    [(ORDERS, {"worker_cluster": "demo"}), (OperationTarget("worker_cluster", "demo", 1, "2 workers"), {})],
 )
 async def test_what_waits_goes_on_as_soon_as_its_worker_cluster_changes(
-    tmp_path: Path, target: Target, facts: dict[str, str]
+    tmp_path: Path, target: OperationTarget, facts: dict[str, str]
 ) -> None:
     script = Script()
     script.outcomes = {"a": [Waiting("its workers are STARTING", 600.0), Done()]}
-    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.kind("a")):
+    async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a")):
         async with store.write() as tx:
             broker_clusters.create(tx, "brokers", ExternalBrokers("127.0.0.1:1"))
             name = begin(tx, KIND, target, ["a"], facts).name

@@ -13,7 +13,7 @@ from keelman.state.reports.reader import Sweeper
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import WORKER_CLUSTER
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 from support.state.stores import open_store
 
 GONE = [("keelman.reports.connector.v1", "demo"), ("keelman.reports.connector.v1", "demo/c")]
@@ -45,18 +45,18 @@ class Told:
     def _fold(self, topic: str, key: str, report: report_pb2.Report) -> None:
         self.reports.fold(Fact(topic, key, report.SerializeToString()))
 
-    def uids(self, store: Store) -> list[str]:
+    def uids(self, store: ResourceStore) -> list[str]:
         return [item.uid for item in self.reports.runs.all(store.snapshot)]
 
 
-async def create(store: Store, name: str) -> None:
+async def create(store: ResourceStore, name: str) -> None:
     async with store.write() as tx:
         if "default" not in tx.snapshot.broker_clusters:
             broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         worker_clusters.create(tx, name, WorkerClusterSpec("default", count=1))
 
 
-async def forget(store: Store, name: str) -> None:
+async def forget(store: ResourceStore, name: str) -> None:
     async with store.write() as tx:
         tx.drop(WORKER_CLUSTER, name)
 

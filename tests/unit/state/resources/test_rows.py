@@ -11,7 +11,7 @@ import pytest
 
 from keelman.model.annotations import Origin
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, ManagedBrokers
-from keelman.model.operation import Failure, Operation, OperationKind, Step, StepState, Target
+from keelman.model.operation import Failure, Operation, OperationKind, OperationTarget, Step, StepState
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.state.database.times import micros
 from keelman.state.nouns.registry import NOUNS
@@ -19,7 +19,7 @@ from keelman.state.resources.rows import payload_of, read
 
 TIME = datetime(2026, 5, 1, 12, 30, 0, 1, tzinfo=UTC)
 OPERATION = Operation(
-    "op-1", "u", TIME, TIME, OperationKind.APPLY_TOPIC, Target("topic", "t", 3, "PRESENT"),
+    "op-1", "u", TIME, TIME, OperationKind.APPLY_TOPIC, OperationTarget("topic", "t", 3, "PRESENT"),
     (Step("a", StepState.DONE, start_time=TIME, attempts=2), Step("b")), Origin("api", "s", "k"),
     error=Failure("X", "R", "m"), end_time=TIME, facts={"start_time": 5}, etag="7",
 )  # fmt: skip

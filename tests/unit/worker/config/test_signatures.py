@@ -16,7 +16,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.worker.errors import RestError
 from keelman.worker.group.session_key import keep_session_key
 from keelman.worker.rest.forwarding import signatures
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import WorkerStore
 from keelman.workers.properties.known_properties import ignored
 from keelman.workers.properties.reader import PropertyReader
 from keelman.workers.properties.signature_algorithms import accepted_algorithms, check_algorithms
@@ -56,7 +56,7 @@ async def test_a_key_is_made_as_the_properties_say(raw: dict[str, str], algorith
     for age_ms in (500_000, 5_000_000):
         config = SimpleNamespace(session_key_ms=int(time.time() * 1000) - age_ms)
         store = SimpleNamespace(properties=properties, config=config, config_topic=SimpleNamespace(write=write))
-        await keep_session_key(cast(Store, store))
+        await keep_session_key(cast(WorkerStore, store))
     ((key, value),) = written
     record = json.loads(value or b"")
     assert (key, record["algorithm"], len(base64.b64decode(record["key"]))) == (b"session-key", algorithm, size)

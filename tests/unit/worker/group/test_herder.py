@@ -10,9 +10,9 @@ import pytest
 
 from keelman.api.copy.v1.worker_link_service_pb2 import WorkerGreeting
 from keelman.kafka.groups.connect_protocol import PROTOCOL, PROTOCOL_TYPE, Metadata, encode_metadata
-from keelman.kafka.groups.protocol import DescribedGroup, GroupMember
+from keelman.kafka.groups.protocol import DescribedGroup, DescribedMember
 from keelman.model.errors import Unavailable
-from keelman.model.work import CONNECTOR_TASK, Assignment, Work
+from keelman.model.work import CONNECTOR_TASK, MemberAssignment, Work
 from keelman.runtime.supervise import Siblings
 from keelman.worker import meant_member
 from keelman.worker.config.typed import checked
@@ -115,7 +115,7 @@ async def test_who_cannot_claim_still_takes_its_work(tmp_path: Path) -> None:
 
 def test_who_led_before_leads_since_only_when_no_generation_lies_between() -> None:
     def place(generation: int, *, leader: bool = True) -> GroupPlace:
-        return GroupPlace("m", generation, leader, Assignment("m", URL, 0))
+        return GroupPlace("m", generation, leader, MemberAssignment("m", URL, 0))
 
     assert place(5).leads_since(place(4))
     assert not place(6).leads_since(place(4)), "the group had lost it, and another may have led"
@@ -244,7 +244,7 @@ class Dying(GroupOfOne):
 
     async def describe(self) -> DescribedGroup:
         metadata = encode_metadata(Metadata(URL, 0))
-        return DescribedGroup("Stable", PROTOCOL_TYPE, PROTOCOL, (GroupMember("before", "c", "h", metadata),))
+        return DescribedGroup("Stable", PROTOCOL_TYPE, PROTOCOL, (DescribedMember("before", "c", "h", metadata),))
 
     async def leave(self, member: str) -> int:
         raise Unavailable("the coordinator does not answer")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from keelman.kafka.groups import protocol as codes
-from keelman.model.work import Assignment
+from keelman.model.work import MemberAssignment
 from keelman.worker.group.membership import GroupPlace, Membership
 
 URL = "http://w1:8083/"
@@ -39,7 +39,7 @@ def placed() -> Membership:
         on_member=lambda member, leads: None,
     )
     membership.member, membership.generation, membership.rejoin = "m-1", 3, False
-    membership.place = GroupPlace("m-1", 3, True, Assignment("m-1", URL, 7))
+    membership.place = GroupPlace("m-1", 3, True, MemberAssignment("m-1", URL, 7))
     membership._clock.placed()
     membership._clock.answered(time.monotonic())
     assert membership.leads

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keelman.kafka.groups.protocol import GroupMember
+from keelman.kafka.groups.protocol import DescribedMember
 from keelman.worker.group.shared_addresses import SharedAddresses
 
 URL, OTHER = "http://w:1/", "http://w:2/"
@@ -15,10 +15,10 @@ class Group:
     def __init__(self) -> None:
         self.now = 0.0
         self.asked = 0
-        self.members = {URL: [GroupMember("a", "a", "/10.0.0.1", b""), GroupMember("b", "b", "/10.0.0.2", b"")]}
+        self.members = {URL: [DescribedMember("a", "a", "/10.0.0.1", b""), DescribedMember("b", "b", "/10.0.0.2", b"")]}
         self.shared = SharedAddresses(self.present, session=SESSION, clock=lambda: self.now)
 
-    async def present(self) -> dict[str, list[GroupMember]]:
+    async def present(self) -> dict[str, list[DescribedMember]]:
         self.asked += 1
         return self.members
 

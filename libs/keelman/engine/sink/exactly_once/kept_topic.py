@@ -26,7 +26,7 @@ from keelman.connect.topic_plan import TopicPlan
 from keelman.engine.failure import RunFailure
 from keelman.engine.producing.producer import OffsetRecord, RunProducer
 from keelman.engine.sink.exactly_once.journal import json_of, kept_of
-from keelman.engine.sink.target import Target
+from keelman.engine.sink.target import TargetCluster
 from keelman.engine.topics import COMPACT, POLICY, ensure_compacted
 from keelman.kafka.tables.reading import OnePartition
 from keelman.model.errors import DeadlineExceeded
@@ -54,7 +54,7 @@ class KeptRows:
 class KeptTopic:
     """The kept offsets of the sinks of one name on the cluster that they write to."""
 
-    def __init__(self, connector: str, target: Target) -> None:
+    def __init__(self, connector: str, target: TargetCluster) -> None:
         self.name = f"connect-{connector}-exactly-once"
         self._admin = target.admin
         self._reading = OnePartition(target.reader, self.name, client_id=f"connector-kept-offsets-{connector}")
