@@ -36,7 +36,7 @@ class Schema:  # noqa: PLW1641  the hash is the data class's own
     fields: tuple[Field, ...] = ()
 
     def __eq__(self, other: object) -> bool:
-        """Compares identity first: usually it is the same object."""
+        """Compares identity first, since most compared schemas are the same object."""
         if self is other:
             return True
         if not isinstance(other, Schema) or type(other) is not type(self):
@@ -46,7 +46,7 @@ class Schema:  # noqa: PLW1641  the hash is the data class's own
 
 @dataclass(slots=True)
 class Struct:
-    """A struct's schema and its values by field name; a missing name is null. Not changed once created."""
+    """A struct's schema and its values by field name; a missing name is null. Callers must not change it."""
 
     schema: Schema
     values: Mapping[str, Any]
@@ -58,17 +58,17 @@ OPTIONAL_BYTES = Schema("bytes", optional=True)
 
 
 def java_type(schema: Schema) -> str:
-    """Returns the type by its name in Connect's texts."""
+    """Returns the name of the schema's type as Connect's messages have it, e.g. FLOAT32."""
     return type_name(schema.type)
 
 
 def type_name(kind: str) -> str:
-    """Returns the same for one of TYPES."""
+    """Returns the name of one of TYPES as Connect's messages have it."""
     return {"float": "FLOAT32", "double": "FLOAT64"}.get(kind, kind.upper())
 
 
 def checked(schema: Schema, value: object) -> object:
-    """Returns the value, or raises DataError when a plain value does not fit the schema."""
+    """Returns the value. Raises DataError if it does not fit the schema; members of containers are not checked."""
     if value is None:
         if schema.optional:
             return None

@@ -1,4 +1,4 @@
-"""Every knob of the agent."""
+"""All settings of the agent."""
 
 from __future__ import annotations
 
@@ -129,13 +129,13 @@ class Settings(ProcessSettings):
     limits: str = setting(
         "auto",
         "What holds workloads to the limits of memory and processors that their clusters have: control groups (version "
-        "2), scopes of systemd, or the agent itself, by looking. auto: the first of these that this host has.",
+        "2), scopes of systemd, or the agent itself, by polling. auto: the first of these that this host has.",
         choices=("auto", "cgroup", "systemd", "watchdog"),
     )
 
     @property
     def surroundings(self) -> Surroundings:
-        """What workloads find around them. Raises InvalidArgument."""
+        """The user, the environment and the umask of workloads. Raises InvalidArgument."""
         if not re.fullmatch("[0-7]{3,4}", self.umask):
             raise InvalidArgument.of("agent.umask", self.umask, "three octal digits, e.g. 077 or 022")
         if self.tenant_users and self.trust == LOOPBACK:
@@ -148,18 +148,18 @@ class Settings(ProcessSettings):
 
     @property
     def node_name(self) -> str:
-        """The node's name. Raises InvalidArgument when one was given that is not legal."""
+        """The node's name. Raises InvalidArgument for a configured name that is not legal."""
         return checked_name("agent.node", self.node) if self.node else legal_name(socket.gethostname())
 
     @property
     def address(self) -> str:
-        """Where others reach the agent."""
+        """The host:port at which others reach the agent."""
         return self.advertised_address or f"{self.host}:{self.port}"
 
     @property
     def workload_address(self) -> str:
-        """Where the node's workloads are reached, without brackets. Raises InvalidArgument for what nobody reaches, and
-        for an address off loopback where nobody secures it."""
+        """The host at which the node's workloads are reached, without brackets. Raises InvalidArgument for an address
+        that cannot be reached, and for one off loopback without a mesh or TLS."""
         name, host_given = "agent.node_address", self.node_address
         if not host_given:
             name, host_given = "agent.advertised_address", self.address
@@ -179,7 +179,7 @@ class Settings(ProcessSettings):
 
     @property
     def trust_of_workloads(self) -> str:
-        """Who secures what workloads send."""
+        """The security of the workloads' connections: mesh, https or loopback."""
         return self.workload_trust or (LOOPBACK if self.trust == INSTALLATION else self.trust)
 
     @property
@@ -190,21 +190,21 @@ class Settings(ProcessSettings):
 
     @property
     def broker_data(self) -> Path:
-        """What the data folders of brokers are below."""
+        """The folder that contains the data folders of brokers."""
         return self.folder.broker_data if self.data_root is None else self.data_root.expanduser().absolute()
 
     @property
     def log_keeping(self) -> Keeping:
-        """How much of each workload's log is kept."""
+        """The limits for each workload's log: bytes, parts and days."""
         return Keeping(self.log_bytes, self.log_parts, self.log_days)
 
     @property
     def shipping_limits(self) -> ShippingLimits:
-        """How logs are delivered."""
+        """The folder and the limits for the delivery of logs."""
         root = self.folder.log_delivery if self.log_root is None else self.log_root.expanduser().absolute()
         return ShippingLimits(root, self.log_object_bytes, self.log_object_seconds, self.log_keeping)
 
     @property
     def folder(self) -> Home:
-        """The node's files."""
+        """The home folder, with the node's files."""
         return Home.of(self.home)

@@ -1,4 +1,4 @@
-"""Every knob of the gateway."""
+"""All settings of the gateway."""
 
 from __future__ import annotations
 
@@ -138,12 +138,12 @@ class Settings(WorkerAccessSettings):
 
     @property
     def own_name(self) -> str:
-        """The gateway's name. Raises InvalidArgument when one was given that is not legal."""
+        """The gateway's name. Raises InvalidArgument for a configured name that is not legal."""
         return checked_name("gateway.name", self.name) if self.name else legal_name(socket.gethostname())
 
     @property
     def folder(self) -> Home:
-        """The gateway's files."""
+        """The home folder, with the gateway's files."""
         return Home.of(self.home)
 
     @property

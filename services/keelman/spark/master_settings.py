@@ -1,4 +1,4 @@
-"""The knobs of a Spark service whose slots run on a cluster."""
+"""The settings of a Spark service whose slots run on a cluster."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from keelman.runtime.settings import ProcessSettings, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MasterSettings(ProcessSettings):
-    """Which Spark runs the slots, and how its executors and this service find and trust each other."""
+    """The Spark master that runs the slots, and the addresses and certificates of its executors and this service."""
 
     master: str = setting(
         "local[256,1]",

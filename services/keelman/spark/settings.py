@@ -1,4 +1,4 @@
-"""Every knob of the Spark service."""
+"""All settings of the Spark service."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ class Settings(MasterSettings):
 
     @property
     def folder(self) -> Path:
-        """Where Spark writes."""
+        """The folder that Spark writes to."""
         return self.work_folder or Home.default().workload("spark")
 
     @property
     def limits(self) -> SlotLimits:
-        """How many slots and copy runs there may be."""
+        """The limits for the numbers of slots and copy runs."""
         processors = os.cpu_count() or 1
         return SlotLimits(
             # More would cost memory and gain little: busy tasks have slots of their own.

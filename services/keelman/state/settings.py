@@ -1,4 +1,4 @@
-"""Every knob of the state service."""
+"""All settings of the state service."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Settings(WorkerAccessSettings):
 
     @property
     def secrets_key(self) -> KeySource:
-        """The key's command, or its file, resolved. Raises InvalidArgument where both are set."""
+        """The command or the absolute path that gives the key. Raises InvalidArgument if both are set."""
         if self.key_command:
             if self.key_file is not None:
                 raise InvalidArgument.of("state.key_command", HIDDEN, "empty where key_file is set")
@@ -159,24 +159,25 @@ class Settings(WorkerAccessSettings):
 
     @property
     def address(self) -> str:
-        """Where others find this state service and its like."""
+        """The host:port at which others reach this state service."""
         return self.advertised_address or joined_address(self.host, self.port)
 
     @property
     def socket(self) -> Path | None:
-        """Where it listens beside its port: with a CA of its own always, for the gateway of its host."""
+        """The Unix socket on which it listens beside its port, for the gateway of its host; always set with trust =
+        installation."""
         if self.health_socket is None and self.trust == INSTALLATION:
             return self.folder.socket("state")
         return self.health_socket
 
     @property
     def folder(self) -> Home:
-        """The home, resolved."""
+        """The home folder."""
         return Home.of(self.home)
 
 
 def port_range(field: str, text: str) -> range:
-    """The ports of "first-last"; raises InvalidArgument naming the setting."""
+    """Parses "first-last" to a range of ports. Raises InvalidArgument, which names the setting."""
     first, dash, last = (part.strip() for part in text.partition("-"))
     if first.isdigit() and last.isdigit() and dash and 1 <= int(first) <= int(last) <= LARGEST_PORT:
         return range(int(first), int(last) + 1)

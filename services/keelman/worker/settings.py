@@ -1,4 +1,4 @@
-"""Every knob of a worker that is not in its Connect properties file."""
+"""All settings of a worker that are not in its Connect properties file."""
 
 from __future__ import annotations
 

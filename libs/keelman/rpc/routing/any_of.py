@@ -16,7 +16,8 @@ from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.rpc.routing.choosing import ChoosingChannel
 from keelman.runtime.supervise import first_of
 
-LOOK_SECONDS = 0.25
+RECONNECT_SECONDS = 0.25
+"""The interval at which lost channels are told to connect again."""
 HEALTH_SECONDS = 1.0
 """The pause before a health watch is started again after the server reported NOT_SERVING or the stream ended."""
 PROBE_SECONDS, PROBE_PAUSE_SECONDS, PROBES = 0.8, 0.3, 2
@@ -29,8 +30,9 @@ class AnyOf(ChoosingChannel):
     """A channel over several channels. `async with` closes all of them; within the block it keeps checking which are
     reachable.
 
-    `probed`: it also asks each connected server for its health all the time, and leaves one that does not answer while
-    another does. A process that is stopped or hangs keeps its connections.
+    `probed`: it also calls the health check of each connected server continually, and leaves a server that does not
+    answer while another does. Without probes, a process that is stopped or hangs would keep its calls, since its
+    connections stay open.
     """
 
     def __init__(self, channels: Sequence[grpc.aio.Channel], *, probed: bool = False) -> None:
@@ -39,34 +41,34 @@ class AnyOf(ChoosingChannel):
         self._unanswered = dict.fromkeys(channels, 0)
         self._present = channels[0]
         self._not_serving: set[grpc.aio.Channel] = set()
-        self._looking: list[asyncio.Task[None]] = []
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> AnyOf:
         probes = map(self._probe, self._channels) if self._probed else ()
-        self._looking = [
-            asyncio.ensure_future(task) for task in (self._look(), *map(self._follow, self._channels), *probes)
+        self._tasks = [
+            asyncio.ensure_future(task) for task in (self._reconnect(), *map(self._follow, self._channels), *probes)
         ]
         return self
 
     async def close(self, grace: float | None = None) -> None:
         """Closes all channels."""
         try:
-            for task in self._looking:
+            for task in self._tasks:
                 task.cancel()
-            await asyncio.gather(*self._looking, return_exceptions=True)
+            await asyncio.gather(*self._tasks, return_exceptions=True)
         finally:
             for channel in self._channels:
                 await channel.close(grace)
 
-    async def _look(self) -> None:
-        """Has lost channels connect again."""
+    async def _reconnect(self) -> None:
+        """Makes lost channels connect again; runs until it is canceled."""
         while True:
             for channel in self._channels:
                 channel.get_state(try_to_connect=True)
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(RECONNECT_SECONDS)
 
     async def _follow(self, channel: grpc.aio.Channel) -> None:
-        """Follows the health that a channel's server reports."""
+        """Keeps `_not_serving` up to date with the health that a channel's server reports."""
         stub: Any = health_pb2_grpc.HealthStub(channel)
         while True:
             call = stub.Watch(health_pb2.HealthCheckRequest(), wait_for_ready=True)
@@ -74,9 +76,9 @@ class AnyOf(ChoosingChannel):
                 async for answer in call:
                     if answer.status == NOT_SERVING:
                         self._not_serving.add(channel)
-                        break  # it may be ending, and ends once its calls have ended
+                        break  # a server that is ending waits for its calls to end
                     self._not_serving.discard(channel)
-            except grpc.aio.AioRpcError:  # it is gone, or does not report its health
+            except grpc.aio.AioRpcError:  # the server is gone, or does not report its health
                 self._not_serving.discard(channel)
             finally:
                 call.cancel()
