@@ -32,12 +32,12 @@ def test_the_figures_are_this_hosts(tmp_path: Path) -> None:
     while time.monotonic() < end:
         pass
     assert busy_seconds() > begun
-    result = figures.take()
-    assert 0 < result.cpus_used <= psutil.cpu_count() + 0.5
-    assert 0 < result.memory_available_bytes <= psutil.virtual_memory().total
+    taken = figures.take()
+    assert 0 < taken.cpus_used <= psutil.cpu_count() + 0.5
+    assert 0 < taken.memory_available_bytes <= psutil.virtual_memory().total
     stat = os.statvfs(tmp_path)
-    assert 0 < result.disk_free_bytes <= stat.f_blocks * stat.f_frsize
-    assert result.load >= 0
+    assert 0 < taken.disk_free_bytes <= stat.f_blocks * stat.f_frsize
+    assert taken.load >= 0
 
 
 def test_a_home_that_is_gone_has_no_room(tmp_path: Path) -> None:

@@ -78,15 +78,15 @@ def left(tmp_path: Path) -> set[str]:
 
 
 async def test_a_file_is_fetched_once_for_all_that_want_it_and_resumed_after_each_cut(tmp_path: Path) -> None:
-    server, file, said = Server(JAR, pieces=2), file_of(JAR), list[str]()
+    server, file, messages = Server(JAR, pieces=2), file_of(JAR), list[str]()
     store = plugins(tmp_path, server)
-    await asyncio.gather(*(store.ensure([file], said.append) for _ in range(3)))
+    await asyncio.gather(*(store.ensure([file], messages.append) for _ in range(3)))
     assert server.asked == list(range(0, len(JAR), 2000))
     assert store.has([file])
     assert left(tmp_path) == {file.sha256}
     assert (tmp_path / "plugins" / file.sha256 / "acme" / "acme-1.2.jar").read_bytes() == JAR
-    assert any("%" in text for text in said)
-    assert any("the line was cut" in text for text in said)
+    assert any("%" in text for text in messages)
+    assert any("the line was cut" in text for text in messages)
 
 
 async def test_what_does_not_come_is_said_and_tried_again_from_where_it_was(tmp_path: Path) -> None:

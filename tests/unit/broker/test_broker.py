@@ -263,13 +263,13 @@ def test_cluster_ids() -> None:
 
 
 def test_the_reason_is_the_first_exception_told() -> None:
-    told = """2026-01-01T00:00:00.000Z INFO  Kafka: starting
+    lines = """2026-01-01T00:00:00.000Z INFO  Kafka: starting
 2026-01-01T00:00:00.000Z ERROR Kafka$: Exiting Kafka due to fatal exception
 org.apache.kafka.common.config.ConfigException: Invalid value abc for configuration num.network.threads
 \tat kafka.Kafka$.main(Kafka.scala:75)
 java.lang.IllegalStateException: later
 """
-    assert reason_in(told) == "Invalid value abc for configuration num.network.threads (ConfigException)"
+    assert reason_in(lines) == "Invalid value abc for configuration num.network.threads (ConfigException)"
     assert reason_in("x INFO a\nx ERROR b\nx INFO c") == "x ERROR b"
     uncaught = 'Exception in thread "main" java.lang.IllegalStateException: no good'
     assert reason_in(uncaught) == "no good (IllegalStateException)"

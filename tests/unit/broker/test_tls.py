@@ -55,9 +55,9 @@ async def test_a_certificate_that_the_port_does_not_show_was_not_read(stores: St
 def test_what_the_user_has_brokers_show_is_not_ours(stores: Stores) -> None:
     def shown(**properties: str) -> bool:
         files = {"tls_keystore": stores.keystore, "tls_truststore": stores.truststore, "home": stores.keystore.parent}
-        result = Stores.of(load(Settings, "broker", flags={**files, "properties": properties}).settings)
-        assert result is not None
-        return result.is_shown
+        found_stores = Stores.of(load(Settings, "broker", flags={**files, "properties": properties}).settings)
+        assert found_stores is not None
+        return found_stores.is_shown
 
     assert shown(**{"listener.name.tls.ssl.truststore.location": "/ca"})
     assert not shown(**{"listener.name.tls.ssl.keystore.location": "/mine"})

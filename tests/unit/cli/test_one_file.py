@@ -50,7 +50,7 @@ async def test_the_classes_of_a_file_are_its_own_that_are_whole(tmp_path: Path) 
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("x = 1\nboom()\n", "ticks.py:2: NameError: name 'boom' is not defined"),
         ("x = (\n", "ticks.py:1: SyntaxError: '(' was never closed"),
@@ -62,18 +62,18 @@ async def test_the_classes_of_a_file_are_its_own_that_are_whole(tmp_path: Path) 
         (SOURCE.replace("    names", "    nams"), "ticks.py:17: class One lacks names"),
     ],
 )
-async def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, said: str, tmp_path: Path) -> None:
+async def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(ImportFault) as raised:
         await written(tmp_path, text).classes()
-    assert raised.value.message == said
+    assert raised.value.message == message
 
 
 async def test_a_worker_finds_the_classes_in_the_folder(tmp_path: Path) -> None:
     (tmp_path / "written").mkdir()
-    item = written(tmp_path / "written", SOURCE + ANOTHER)
-    classes = await item.classes()
+    file = written(tmp_path / "written", SOURCE + ANOTHER)
+    classes = await file.classes()
     for _ in range(2):  # the second time over the files of the first
-        item.lay_out(tmp_path / "plugins" / "ticks", classes)
+        file.lay_out(tmp_path / "plugins" / "ticks", classes)
     (plugin,) = scan(str(tmp_path / "plugins")).plugins
     assert dict(plugin.classes) == {"com.acme.OneConnector": "ticks:One", "com.acme.TwoConnector": "ticks:Two"}
     assert (plugin.folder / "beside.py").read_text() == (tmp_path / "written" / "beside.py").read_text()
@@ -98,11 +98,11 @@ def test_what_cannot_be_imported_by_its_name_is_refused(name: str, tmp_path: Pat
 
 
 def test_a_change_of_any_module_beside_it_is_seen(tmp_path: Path) -> None:
-    item = written(tmp_path, SOURCE)
-    before = item.stamps()
-    assert item.stamps() == before
+    file = written(tmp_path, SOURCE)
+    before = file.stamps()
+    assert file.stamps() == before
     (tmp_path / "another.py").touch()
-    assert item.stamps() != before
+    assert file.stamps() != before
 
 
 def test_a_status_is_told_in_lines() -> None:

@@ -77,7 +77,7 @@ def test_no_two_kinds_share_a_word() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["get"], 2, "KIND"),
         (["describe", "conector/x"], 2, "did you mean 'connector'"),
@@ -163,7 +163,7 @@ def test_no_two_kinds_share_a_word() -> None:
 def test_exit_codes_with_one_line_of_reason(
     words: list[str],
     code: int,
-    said: str,
+    message: str,
     *,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -175,12 +175,12 @@ def test_exit_codes_with_one_line_of_reason(
         actual_main = main(words)
     except SystemExit as ended:  # argparse of a service's own main
         actual_main = int(str(ended.code))
-    told = capfd.readouterr()
-    assert actual_main == code, told.err
-    assert said in told.err
-    assert "Traceback" not in told.err
-    if said and words[0] not in SERVICES:
-        assert told.err.count("\n") == 1
+    printed = capfd.readouterr()
+    assert actual_main == code, printed.err
+    assert message in printed.err
+    assert "Traceback" not in printed.err
+    if message and words[0] not in SERVICES:
+        assert printed.err.count("\n") == 1
 
 
 def test_services_are_those_that_the_runtime_starts() -> None:
@@ -188,13 +188,13 @@ def test_services_are_those_that_the_runtime_starts() -> None:
 
 
 def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
-    told = []
+    helps = []
     for words in (["--help"], ["help"], [], ["create", "--help"], ["help", "create"]):
         assert main(words) == 0
-        told.append(capsys.readouterr().out)
-    assert told[0] == told[1] == told[2]
-    assert told[3] == told[4]
-    assert told[3].startswith("Usage: keelman create")
+        helps.append(capsys.readouterr().out)
+    assert helps[0] == helps[1] == helps[2]
+    assert helps[3] == helps[4]
+    assert helps[3].startswith("Usage: keelman create")
 
 
 def test_a_shell_completes_commands() -> None:
@@ -287,7 +287,7 @@ def test_plugins_are_told_by_their_classes(capsys: pytest.CaptureFixture[str]) -
         find_connector("FileStremSource")
     assert "PluginDesc{" in raised.value.message
     print_error(raised.value.message)
-    told = capsys.readouterr().err
-    assert "which name matches FileStremSource, available connectors are: " in told
-    assert "org.apache.kafka.connect.file.FileStreamSourceConnector, " in told
-    assert "PluginDesc" not in told
+    printed = capsys.readouterr().err
+    assert "which name matches FileStremSource, available connectors are: " in printed
+    assert "org.apache.kafka.connect.file.FileStreamSourceConnector, " in printed
+    assert "PluginDesc" not in printed

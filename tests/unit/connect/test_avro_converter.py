@@ -49,7 +49,7 @@ def test_null_is_null_where_it_may_be(registry: MemoryRegistry) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "said"),
+    ("schema", "value", "message"),
     [
         (Schema("int32"), 1 << 31, "beyond its range"),
         (Schema("int8"), True, "Invalid type for INT8: class java.lang.Boolean"),
@@ -59,8 +59,10 @@ def test_null_is_null_where_it_may_be(registry: MemoryRegistry) -> None:
         (Schema("struct", fields=(Field("a", STRING),)), Struct(Schema("struct"), {}), "Mismatching struct schema"),
     ],
 )
-def test_a_value_of_another_type_is_an_error(registry: MemoryRegistry, schema: Schema, value: Any, said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_a_value_of_another_type_is_an_error(
+    registry: MemoryRegistry, schema: Schema, value: Any, message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
         registry.converter(AvroConverter).from_connect(Column([value], schema))
 
 
@@ -71,7 +73,7 @@ def test_an_error_names_the_field(registry: MemoryRegistry) -> None:
 
 
 @pytest.mark.parametrize(
-    ("payload", "said"),
+    ("payload", "message"),
     [
         (b"", "too few"),
         (b"\x01\x00\x00\x00\x01\x02", "Unknown magic byte"),
@@ -80,9 +82,9 @@ def test_an_error_names_the_field(registry: MemoryRegistry) -> None:
         (header(1) + b"\x02\x02" * 10_000 + b"\x00\x00", "RecursionError"),
     ],
 )
-def test_poison_is_an_error_about_data(registry: MemoryRegistry, payload: bytes, said: str) -> None:
+def test_poison_is_an_error_about_data(registry: MemoryRegistry, payload: bytes, message: str) -> None:
     registered(registry, TREE)
-    with pytest.raises(DataError, match=f"topic t to Avro: .*{said}"):
+    with pytest.raises(DataError, match=f"topic t to Avro: .*{message}"):
         registry.converter(AvroConverter).to_connect([payload])
 
 
@@ -111,8 +113,12 @@ def test_names_are_scrubbed_where_that_is_wanted(registry: MemoryRegistry) -> No
     converter = registry.converter(AvroConverter, **{"scrub.invalid.names": "true"})
     (payload,) = converter.from_connect(Column([Struct(schema, {"1 x-y": 7})], schema))
     assert payload == header(1) + b"\x0e"
-    told = json.loads(registry.schemas[0].text)
-    assert (told["namespace"], told["name"], told["fields"][0]["name"]) == ("a_b", "C_d", "x1_x_y")
+    written_schema = json.loads(registry.schemas[0].text)
+    assert (written_schema["namespace"], written_schema["name"], written_schema["fields"][0]["name"]) == (
+        "a_b",
+        "C_d",
+        "x1_x_y",
+    )
 
 
 def test_records_of_several_topics_have_their_subjects(registry: MemoryRegistry) -> None:

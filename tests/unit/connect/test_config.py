@@ -102,9 +102,9 @@ def test_connectors_by_all_their_names() -> None:
     with pytest.raises(NotFound) as caught:
         find_connector("X")
     assert caught.value.message.startswith(text)
-    with pytest.raises(NotFound) as told:
+    with pytest.raises(NotFound) as error:
         validate({**SOURCE, "connector.class": "X"}, WORKER)
-    assert told.value.message == caught.value.message
+    assert error.value.message == caught.value.message
 
 
 def test_tasks() -> None:

@@ -23,7 +23,7 @@ from keelman.engine.run import method_in
 
 ROWS = Column(["a", "b"])
 PAIR = Schema("struct", fields=(Field("n", Schema("int8")),))
-EVERY = [item for item in vars(contract).values() if isinstance(item, ReturnCheck)]
+EVERY = [check for check in vars(contract).values() if isinstance(check, ReturnCheck)]
 NOTHING_RETURNED = {
     "tend",
     "committed",
@@ -111,7 +111,7 @@ def test_nothing_that_is_yet_to_run_is_an_answer(answer: ReturnCheck, value: Cal
 
 
 @pytest.mark.parametrize(
-    "answer", [item for item in EVERY if item.method not in NOTHING_RETURNED], ids=lambda a: a.method
+    "answer", [check for check in EVERY if check.method not in NOTHING_RETURNED], ids=lambda a: a.method
 )
 def test_no_answer_takes_anything(answer: ReturnCheck) -> None:
     legal = answer.legal.text.partition(":")[0]

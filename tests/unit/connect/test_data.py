@@ -85,13 +85,13 @@ def ours(schema: Schema | None, note: Any) -> Any:  # noqa: PLR0911  one line a 
     if kind == "date":
         return moment(value)
     if kind == "list":
-        return [ours(schema and schema.value, item) for item in value]
+        return [ours(schema and schema.value, member) for member in value]
     if kind == "map":
         return {ours(schema and schema.key, k): ours(schema and schema.value, v) for k, v in value}
     if kind == "struct":
         assert schema is not None
         by_name = {field.name: field.schema for field in schema.fields}
-        return Struct(schema, {name: ours(by_name[name], item) for name, item in value})
+        return Struct(schema, {name: ours(by_name[name], member) for name, member in value})
     return value
 
 
@@ -106,7 +106,7 @@ def note_of(schema: Schema | None, value: Any) -> Any:  # noqa: PLR0911  one lin
         pairs = [[note_of(schema and schema.key, k), note_of(schema and schema.value, v)] for k, v in value.items()]
         return {"map": sorted(pairs, key=json.dumps)}
     if isinstance(value, list | tuple):
-        return {"list": [note_of(schema and schema.value, item) for item in value]}
+        return {"list": [note_of(schema and schema.value, member) for member in value]}
     if isinstance(value, TIMES):
         return {"date": ms_of(value)}
     if isinstance(value, decimal.Decimal):
@@ -162,17 +162,17 @@ def unordered(note: Any) -> Any:
         if note.keys() == {"map"}:
             return {"map": sorted((unordered(pair) for pair in note["map"]), key=json.dumps)}
         return {key: unordered(value) for key, value in note.items()}
-    return [unordered(item) for item in note] if isinstance(note, list) else note
+    return [unordered(member) for member in note] if isinstance(note, list) else note
 
 
 def told(case: dict[str, Any]) -> Any:
     """Our result for a case."""
     try:
-        result = _made(case)
+        converted = _made(case)
     except ConfigValueError as error:
         return {"error": {"class": error.java_name, "message": str(error), "where": "config"}}
     try:
-        return result()
+        return converted()
     except ConnectError as error:
         return {"error": {"class": error.java_name, "message": str(error), "where": "step"}}
 

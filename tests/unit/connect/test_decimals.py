@@ -69,9 +69,9 @@ def test_all_digits_come_back(kind: str, text: str) -> None:
     for values in ([struct], [struct, struct]):
         read = converter.to_connect(converter.from_connect(Column(values, schema)))
         for single_value in read.texts().values:
-            result = single_value.values["a"]
-            assert result == value
-            assert result.as_tuple() == value.as_tuple()
+            read_decimal = single_value.values["a"]
+            assert read_decimal == value
+            assert read_decimal.as_tuple() == value.as_tuple()
 
 
 @pytest.mark.parametrize("kind", converters())

@@ -9,39 +9,39 @@ from keelman.connect.java.regex import JavaPattern, PatternError
 from support.places import RECORDED_FOLDER
 
 RECORDED = json.loads((RECORDED_FOLDER / "data" / "java_regex.json").read_text())
-FOUND = [item for item in RECORDED if "found" in item]
-REPLACED = [item for item in RECORDED if "replacement" in item]
-REFUSED = [item for item in RECORDED if "error" in item and "replacement" not in item]
+FOUND = [case for case in RECORDED if "found" in case]
+REPLACED = [case for case in RECORDED if "replacement" in case]
+REFUSED = [case for case in RECORDED if "error" in case and "replacement" not in case]
 # Constructs that only Java supports: refused, never approximated.
 NOT_HERE = {"(?<!a+)b"}
 
 
-@pytest.mark.parametrize("said", FOUND, ids=lambda said: said["pattern"])
-def test_it_finds_what_java_finds(said: dict[str, Any]) -> None:
-    if said["pattern"] in NOT_HERE:
+@pytest.mark.parametrize("case", FOUND, ids=lambda case: case["pattern"])
+def test_it_finds_what_java_finds(case: dict[str, Any]) -> None:
+    if case["pattern"] in NOT_HERE:
         with pytest.raises(PatternError):
-            JavaPattern(said["pattern"])
+            JavaPattern(case["pattern"])
         return
-    pattern = JavaPattern(said["pattern"])
-    for text, matches, groups in said["found"]:
+    pattern = JavaPattern(case["pattern"])
+    for text, matches, groups in case["found"]:
         assert pattern.matches(text) is matches, text
         assert pattern.first(text) == groups, text
 
 
-@pytest.mark.parametrize("said", REFUSED, ids=lambda said: said["pattern"])
-def test_what_java_refuses_is_refused(said: dict[str, Any]) -> None:
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case["pattern"])
+def test_what_java_refuses_is_refused(case: dict[str, Any]) -> None:
     with pytest.raises(PatternError):
-        JavaPattern(said["pattern"])
+        JavaPattern(case["pattern"])
 
 
-@pytest.mark.parametrize("said", REPLACED, ids=lambda said: said["replacement"])
-def test_replacements(said: dict[str, Any]) -> None:
-    pattern = JavaPattern(said["pattern"])
-    if "error" in said:
+@pytest.mark.parametrize("case", REPLACED, ids=lambda case: case["replacement"])
+def test_replacements(case: dict[str, Any]) -> None:
+    pattern = JavaPattern(case["pattern"])
+    if "error" in case:
         with pytest.raises(PatternError):
-            pattern.replace_first(said["text"], said["replacement"])
+            pattern.replace_first(case["text"], case["replacement"])
     else:
-        assert pattern.replace_first(said["text"], said["replacement"]) == said["first"]
+        assert pattern.replace_first(case["text"], case["replacement"]) == case["first"]
 
 
 @pytest.mark.parametrize(

@@ -30,8 +30,8 @@ CHECKED = {"json.fail.invalid.schema": "true"}
 
 def registered(tree: Any, *references: tuple[str, Any]) -> MemoryRegistry:
     registry, refers = MemoryRegistry(), []
-    for name, item in references:
-        registry.register(name, SchemaText(SchemaKind.JSON, json.dumps(item)))
+    for name, reference in references:
+        registry.register(name, SchemaText(SchemaKind.JSON, json.dumps(reference)))
         refers.append(Reference(name, name, 1))
     text = tree if isinstance(tree, str) else json.dumps(tree)
     registry.register("t-value", SchemaText(SchemaKind.JSON, text, tuple(refers)))
@@ -103,16 +103,16 @@ def test_a_schema_as_the_registry_gets_it() -> None:
             '"stock":{"a":1},"by":[{"key":-1,"value":"x"}],"list":[0.1,1.0E10]}'
         ).encode()
     )
-    schema, result = back(registry, payload)
+    schema, read_value = back(registry, payload)
     assert schema == ORDER
-    assert result == {**values, "before": {"n": 1, "note": None}, "kind": "no"}
+    assert read_value == {**values, "before": {"n": 1, "note": None}, "kind": "no"}
     with pytest.raises(DataError, match=r"does not match its schema at /price"):
         back(registry, payload, **CHECKED)  # a decimal is a number to the schema, and a text by default
     config = {"decimal.format": "numeric", **CHECKED}
     registry, payload = there(ORDER, Struct(ORDER, values), **config)
     assert payload is not None
     assert b'"price":12.30,' in payload
-    assert back(registry, payload, **config)[1] == result
+    assert back(registry, payload, **config)[1] == read_value
     assert jsonschema_rs.Draft7Validator(json.loads(ORDER_TEXT)).is_valid(json.loads(payload[5:]))
 
 
@@ -214,8 +214,8 @@ def test_what_a_schema_says() -> None:
             "d": {"type": "string", "connect.parameters": {"p": "q"}, "connect.index": 2},
         },
     }
-    schema, result = read(tree, {"a": "x"}, **{"use.optional.for.nonrequired": "true"})
-    assert result == {"a": "x", "c": 4}
+    schema, read_value = read(tree, {"a": "x"}, **{"use.optional.for.nonrequired": "true"})
+    assert read_value == {"a": "x", "c": 4}
     assert schema is not None
     assert (schema.name, schema.doc, schema.version) == ("T", "about", 1)
     assert [(field.name, field.schema.optional) for field in schema.fields] == [("a", False), ("c", True), ("d", True)]
@@ -237,8 +237,8 @@ def test_references_and_schemas_that_hold_themselves() -> None:
     }
     other = ("sub/other.json", {"definitions": {"O": {"type": "integer"}}})
     value = {"name": "a", "other": 1, "kids": [{"name": "b", "kids": []}], "next": {"name": "c", "next": None}}
-    schema, result = read(tree, value, ("name.json", name), other)
-    assert result == value
+    schema, read_value = read(tree, value, ("name.json", name), other)
+    assert read_value == value
     assert schema is not None
     assert schema.fields[2].schema.value.fields is schema.fields  # type: ignore[union-attr]
     registry = registered(tree, ("name.json", name), other)
@@ -272,7 +272,7 @@ def test_unions_are_written_as_they_were_read(general: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "told"),
+    ("schema", "value", "message"),
     [
         (None, 1, "has none"),
         (struct(a=INT32), {"a": "5"}, "Field a: .*INT32: str"),
@@ -281,9 +281,9 @@ def test_unions_are_written_as_they_were_read(general: str) -> None:
         (mapping(STRING, INT32), {1: 1}, "STRING: int"),
     ],
 )
-def test_what_cannot_be_written(schema: Schema | None, value: Any, told: str) -> None:
+def test_what_cannot_be_written(schema: Schema | None, value: Any, message: str) -> None:
     typed = Struct(schema, value) if schema is not None and schema.type == "struct" else value
-    with pytest.raises(DataError, match=told):
+    with pytest.raises(DataError, match=message):
         there(schema, typed)
 
 
@@ -291,7 +291,7 @@ T = {"type": "object", "properties": {"a": {"type": "integer", "connect.type": "
 
 
 @pytest.mark.parametrize(
-    ("payload", "told"),
+    ("payload", "message"),
     [
         (b"", "0 bytes are too few"),
         (b"\x05\0\0\0\x01{}", "magic byte"),
@@ -309,13 +309,13 @@ T = {"type": "object", "properties": {"a": {"type": "integer", "connect.type": "
         (header(1) + b'{"t":null}', "Field t: Invalid null value for required STRING field"),
     ],
 )
-def test_what_cannot_be_read(payload: bytes, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_what_cannot_be_read(payload: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         back(registered(T), payload)
 
 
 @pytest.mark.parametrize(
-    ("tree", "told"),
+    ("tree", "message"),
     [
         ("no JSON", "cannot be read"),
         ({}, "no schema for"),
@@ -329,8 +329,8 @@ def test_what_cannot_be_read(payload: bytes, told: str) -> None:
         ('{"type":"array","items":' * 10_000 + '{"type":"integer"}' + "}" * 10_000, "cannot be read|too deeply"),
     ],
 )
-def test_schemas_that_cannot_be_read(tree: Any, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_schemas_that_cannot_be_read(tree: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         back(registered(tree), header(1) + b"[]")
 
 

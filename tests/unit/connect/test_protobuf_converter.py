@@ -42,8 +42,8 @@ def money(precision: str, scale: str) -> Schema:
 def registered(text: str, *references: tuple[str, str]) -> MemoryRegistry:
     """A registry whose first schemas are the references and whose last is the text."""
     registry, refers = MemoryRegistry(), []
-    for name, item in references:
-        registry.register(name, SchemaText(SchemaKind.PROTOBUF, item, tuple(refers)))
+    for name, reference in references:
+        registry.register(name, SchemaText(SchemaKind.PROTOBUF, reference, tuple(refers)))
         refers.append(Reference(name, name, 1))
     registry.register("t-value", SchemaText(SchemaKind.PROTOBUF, text, tuple(refers)))
     return registry
@@ -79,8 +79,8 @@ def test_a_schema_as_the_registry_gets_it(tmp_path: Path) -> None:
     assert not text.references
     assert payload is not None
     assert payload[:6] == header(1) + b"\0"
-    read, result = back(registry, payload)
-    assert result == values | {"buyer": plain(values["buyer"]), "nameless": {"x": 0.5}}
+    read, read_value = back(registry, payload)
+    assert read_value == values | {"buyer": plain(values["buyer"]), "nameless": {"x": 0.5}}
     assert read is not None
     assert (read.name, read.version) == ("Order", 1)
     assert back(registry, payload, **{"enhanced.protobuf.schema.support": "true"})[0].name == "shop.orders.Order"  # type: ignore[union-attr]
@@ -199,8 +199,8 @@ def test_any_message_is_read() -> None:
         + sized(8, sized(1, b"k") + sized(2, b"\x0a\x00"))
         + sized(9, b"\x0d\xff\xff\xff\xff")
     )
-    schema, result = back(registry, header(number) + written_indexes([1]) + data)
-    assert result == {
+    schema, read_value = back(registry, header(number) + written_indexes([1]) + data)
+    assert read_value == {
         "big": -1,  # Java's numbers have signs
         "kind_0": {"part": {"data": b"a", "next": {"big": 1, "parts": {}, "others": []}}},
         "color": "BLUE",
@@ -290,14 +290,14 @@ def test_another_schema_is_written_by_the_names_of_its_fields() -> None:
 def test_texts_that_use_confluents_options_without_importing_them() -> None:
     option = '(confluent.field_meta).params = {key: "connect.type", value: "int8"}'
     text = f'syntax = "proto3";\nmessage A {{ int32 n = 1 [{option}]; }}'
-    schema, result = back(registered(text), header(1) + b"\0\x08\x05")
-    assert result == {"n": 5}
+    schema, read_value = back(registered(text), header(1) + b"\0\x08\x05")
+    assert read_value == {"n": 5}
     assert schema is not None
     assert schema.fields[0].schema.type == "int8"
 
 
 @pytest.mark.parametrize(
-    ("schema", "value", "told"),
+    ("schema", "value", "message"),
     [
         (None, 1, "has none"),
         (array(STRING), ["a"], "put it into a struct"),
@@ -317,8 +317,8 @@ def test_texts_that_use_confluents_options_without_importing_them() -> None:
         (struct(a=Schema("string", parameters=((TAG, "x"),))), {"a": ""}, "illegal number"),
     ],
 )
-def test_what_cannot_be_written(schema: Schema | None, value: Any, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_what_cannot_be_written(schema: Schema | None, value: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         there(schema, Struct(schema, value) if isinstance(value, dict) and schema is not None else value)
 
 
@@ -344,7 +344,7 @@ def deep(levels: int) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("payload", "told"),
+    ("payload", "message"),
     [
         (b"", "0 bytes are too few"),
         (b"\0\0\0", "3 bytes are too few"),
@@ -362,21 +362,21 @@ def deep(levels: int) -> bytes:
         (header(1) + b"\0\x1a\x02\x10\x0d", "holds no date"),
     ],
 )
-def test_what_cannot_be_read(payload: bytes, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_what_cannot_be_read(payload: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         back(registered(TREE), payload)
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("no schema at all", "cannot be compiled"),
         ('syntax = "proto3"; import "not/there.proto";', "not/there.proto"),
         ('syntax = "proto3"; ' + "message A { " * 10_000 + "}" * 10_000, "cannot be compiled"),
     ],
 )
-def test_schemas_that_are_none(text: str, told: str) -> None:
-    with pytest.raises(DataError, match=told):
+def test_schemas_that_are_none(text: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
         back(registered(text), header(1) + b"\0")
 
 

@@ -83,11 +83,11 @@ def test_what_is_not_there_is_an_error_that_says_what_is(tmp_path: Path) -> None
     ],
 )
 def test_a_scope_is_what_all_providers_of_a_worker_stay_within(patterns: str, scope: str, expected: str) -> None:
-    result = secret_providers(named("s", OWN, names=patterns) | {SCOPE: scope})["s"]
-    assert result == tuple(filter(None, expected.split(",")))
+    allowed_names = secret_providers(named("s", OWN, names=patterns) | {SCOPE: scope})["s"]
+    assert allowed_names == tuple(filter(None, expected.split(",")))
     names = ("acct/db", "acct/a", "acct/", "acct/x/db", "acct", "shared", "other/db", "ac", "")
     within, allowed = scope.split(","), patterns.split(",")
-    for name in filter(lambda value: is_named(value, result), names):
+    for name in filter(lambda value: is_named(value, allowed_names), names):
         assert is_named(name, within)
         assert is_named(name, allowed)
 

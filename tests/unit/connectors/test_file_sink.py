@@ -125,14 +125,14 @@ def test_a_commit_that_the_disk_refuses_is_tried_again_from_the_last_journal(tmp
 def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
     full = tmp_path / "out"
     full.symlink_to("/dev/full")
-    writer, told = FileStreamSink.open_writer({"file": str(full)}, "c", exactly_once=False), Lines(str(full))
+    writer, file_lines = FileStreamSink.open_writer({"file": str(full)}, "c", exactly_once=False), Lines(str(full))
     expected = f"^{full}: cannot be written: No space left on device$"
     with pytest.raises(RetriableConnectError, match=expected):
         writer.write(SinkBatch(Column([b"one"], utf8=True)))
     with pytest.raises(RetriableConnectError, match=expected):
-        told.write([{"a": 1}])
+        file_lines.write([{"a": 1}])
     writer.close()
-    told.close()
+    file_lines.close()
 
 
 def test_a_limit_on_a_journaled_file_is_told_with_the_file(tmp_path: Path) -> None:

@@ -55,10 +55,10 @@ def test_what_was_found_is_kept_until_a_jar_changes(tmp_path: Path, monkeypatch:
 
 def test_libraries_stand_behind_the_plugins_own_jars(tmp_path: Path) -> None:
     own, shared = sea(tmp_path / "waters" / "sea.jar"), jar(tmp_path / "shared" / "driver.jar")
-    result = java_folders.described(tmp_path / "waters", [tmp_path / "shared"])
-    assert result is not None
-    assert (result.jars, result.libraries) == ((own,), (shared,))
-    assert result != java_folders.described(tmp_path / "waters")
+    folder = java_folders.described(tmp_path / "waters", [tmp_path / "shared"])
+    assert folder is not None
+    assert (folder.jars, folder.libraries) == ((own,), (shared,))
+    assert folder != java_folders.described(tmp_path / "waters")
 
 
 def test_a_jar_that_is_none_is_broken_and_hides_no_other(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_jar_that_is_none_is_broken_and_hides_no_other(tmp_path: Path) -> None
     (path / "torn.jar").write_bytes(b"PK\x03\x04 and no more")
     catalog = scan(str(path))
     assert [dict(plugin.classes) for plugin in catalog.plugins] == [{SEA: "source"}]
-    assert [item.path.name for item in catalog.broken] == ["torn.jar"]
+    assert [folder.path.name for folder in catalog.broken] == ["torn.jar"]
 
 
 def test_a_class_that_keelman_has_too_is_chosen_by_a_name_of_its_own(tmp_path: Path) -> None:
@@ -90,6 +90,6 @@ def test_connectors_can_name_the_steps_of_other_folders(tmp_path: Path) -> None:
     assert (waters.java.others, dict(steps.classes)) == ((steps.folder,), {})
     assert java_folders.read(waters.folder) == waters.java
     answers = [{"class": SEA, "type": "source", "version": "8", "problem": ""}]
-    told = java_folders.keep_answers(waters.java, answers)
-    assert java_folders.read(waters.folder) == told
-    assert scan(str(path)).find(SEA) == (replace(waters, java=told), SEA)
+    problem = java_folders.keep_answers(waters.java, answers)
+    assert java_folders.read(waters.folder) == problem
+    assert scan(str(path)).find(SEA) == (replace(waters, java=problem), SEA)

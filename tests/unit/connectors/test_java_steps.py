@@ -48,8 +48,8 @@ def test_a_java_class_beside_a_connector_of_ours_is_legal(key: str, more: dict[s
 def test_it_is_refused_where_spark_reads(key: str, more: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(FileStreamSource, "reads_data_sets", True)
     config = {**FILE, **more}
-    (result,) = problems(validate(config, WORKER), config)
-    assert result.message == (
+    (problem,) = problems(validate(config, WORKER), config)
+    assert problem.message == (
         f"Invalid value {more[key]} for configuration {key}: Class {registry.full_name(more[key])} of a Java plugin is "
         "not for connectors whose records Spark reads or writes: expected a class that comes with keelman"
     )
@@ -57,8 +57,8 @@ def test_it_is_refused_where_spark_reads(key: str, more: dict[str, str], monkeyp
 
 def test_headers_are_converted_by_ours() -> None:
     config = {**FILE, "header.converter": "acme.Heads"}
-    (result,) = problems(validate(config, WORKER), config)
-    assert result.message == (
+    (problem,) = problems(validate(config, WORKER), config)
+    assert problem.message == (
         "Invalid value acme.Heads for configuration header.converter: Class acme.Heads of a Java plugin is not for "
         "headers, unless the connector is Java's: expected a class that comes with keelman"
     )

@@ -21,9 +21,9 @@ def batch(offset: int, count: int, *, codec: int = 0, gone: tuple[int, ...] = ()
     for index in range(count):
         if offset + index not in gone:
             builder.append(index, 1_000 + offset + index, b"k" if index % 2 else None, b"%d" % (offset + index), [])
-    result = builder.build()
-    struct.pack_into(">q", result, 0, offset)
-    return read_header(result), memoryview(result)
+    batch = builder.build()
+    struct.pack_into(">q", batch, 0, offset)
+    return read_header(batch), memoryview(batch)
 
 
 def fetched(
@@ -154,9 +154,9 @@ def test_an_end_without_records_is_told_and_nothing_is_taken() -> None:
 def test_old_messages_are_taken_apart_and_those_without_a_time_get_none() -> None:
     builder = LegacyRecordBatchBuilder(0, 0, 1 << 20)
     builder.append(0, timestamp=5, key=b"k", value=b"v")
-    result = builder.build()
+    batch = builder.build()
     reached = Reached()
-    reached.backlog.add(fetched(T0, (read_header(result), memoryview(result)), behind=1))
+    reached.backlog.add(fetched(T0, (read_header(batch), memoryview(batch)), behind=1))
     (portion,) = reached.taken()
     assert shape(portion) == ("t", [], [(0, b"v")])
     assert portion.timestamps_ms == [None]

@@ -88,16 +88,16 @@ def test_a_question_that_fails_fails_all_who_wait_and_the_next_asks_anew() -> No
 
 def test_the_same_settings_have_the_same_client_and_the_longest_unused_goes() -> None:
     clusters = Clusters(most=2)
-    item = clusters.at(NOWHERE)
-    assert clusters.at(dict(reversed(NOWHERE.items()))) is item
+    cluster = clusters.at(NOWHERE)
+    assert clusters.at(dict(reversed(NOWHERE.items()))) is cluster
     clusters.at({**NOWHERE, "client.id": "b"})
-    assert clusters.at(NOWHERE) is item
+    assert clusters.at(NOWHERE) is cluster
     clusters.at({**NOWHERE, "client.id": "c"})
     assert len(clusters) == 2
-    assert clusters.at(NOWHERE) is item
+    assert clusters.at(NOWHERE) is cluster
     clusters.at({**NOWHERE, "client.id": "d"})
     clusters.at({**NOWHERE, "client.id": "e"})
-    assert clusters.at(NOWHERE) is not item
+    assert clusters.at(NOWHERE) is not cluster
     mine = {**NOWHERE, "error_cb": print}
     assert clusters.at(mine) is not clusters.at(mine)
     assert len(clusters) == 2

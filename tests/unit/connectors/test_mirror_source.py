@@ -62,8 +62,8 @@ def test_a_task_rests_behind_its_last_records_and_where_it_would_begin() -> None
     task, present = {**CONFIG, ASSIGNED: "t-0,t-1"}, {0: 6}
 
     def offset(partition: Mapping[str, Any]) -> dict[str, Any] | None:
-        result = present.get(partition["partition"])
-        return None if result is None else {"offset": result}
+        committed = present.get(partition["partition"])
+        return None if committed is None else {"offset": committed}
 
     watch = MirrorSource.resting(task, offset)
     assert isinstance(watch, TopicWatch)

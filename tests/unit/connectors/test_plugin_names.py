@@ -16,7 +16,7 @@ from keelman.connectors import shipped
 from keelman.connectors.registry import PluginRegistry
 
 NAMES = sorted(
-    {name for item in shipped.ALL for name in (item.class_name, *aliases(item.class_name, item.kind))}
+    {name for plugin in shipped.ALL for name in (plugin.class_name, *aliases(plugin.class_name, plugin.kind))}
     | {name.replace("org.apache.kafka.connect.transforms.", "") for name in TRANSFORMS}
     | {"InsertField", "", "NoSuch", " Filter\t", " Json "}
 )
@@ -56,8 +56,8 @@ def test_what_validation_accepts_is_what_runs(kind: PluginType) -> None:
 
 def test_the_table_is_what_the_code_has() -> None:
     table: dict[PluginType, dict[str, object]] = {kind: {} for kind in PluginType}
-    for item in shipped.ALL:
-        table[item.kind][item.class_name] = getattr(importlib.import_module(item.module), item.attribute)
+    for plugin in shipped.ALL:
+        table[plugin.kind][plugin.class_name] = getattr(importlib.import_module(plugin.module), plugin.attribute)
     assert table[PluginType.TRANSFORMATION] == {name: value.func for name, value in TRANSFORMS.items()}  # type: ignore[attr-defined]
     assert table[PluginType.PREDICATE] == PREDICATES
     for kind in (PluginType.CONVERTER, PluginType.HEADER_CONVERTER):

@@ -39,9 +39,9 @@ def test_a_wheel_is_found_unpacked_once_and_not_imported(tmp_path: Path, cache: 
     assert (plugin.folder / "acme_helper.py").read_text() == "FORECAST = 'rain'\n"
     assert not (plugin.folder / "acme").exists()
     assert "acme_weather" not in sys.modules
-    result = (plugin.folder / "acme_helper.py").stat().st_ino
+    inode = (plugin.folder / "acme_helper.py").stat().st_ino
     assert scan(str(tmp_path / "plugins")).plugins == [plugin]
-    assert (plugin.folder / "acme_helper.py").stat().st_ino == result
+    assert (plugin.folder / "acme_helper.py").stat().st_ino == inode
     path.unlink()
     wheel(tmp_path / "plugins", more={"acme_weather/new.py": ""})
     (changed,) = scan(str(tmp_path / "plugins")).plugins
@@ -93,18 +93,18 @@ def test_what_is_broken_is_told_and_the_others_load(tmp_path: Path) -> None:
     )
     catalog = scan(f"{root},{tmp_path / 'nowhere'}")
     assert described(catalog) == ["acme-weather 1.0"]
-    told = {b.path.name: b.message for b in catalog.broken}
-    assert set(told) == {
+    messages = {b.path.name: b.message for b in catalog.broken}
+    assert set(messages) == {
         "acme_weather-2.0-py3-none-any.whl",
         "acme_weather-3.0-py3-none-any.whl",
         "torn.whl",
         "text.whl",
         "nowhere",
     }
-    assert "com.acme.X = not an entry: expected module:Class" in told["acme_weather-2.0-py3-none-any.whl"]
-    assert "without Name or Version" in told["acme_weather-3.0-py3-none-any.whl"]
-    assert "text.whl: not a wheel that can be used" in told["text.whl"]
-    assert "no such folder" in told["nowhere"]
+    assert "com.acme.X = not an entry: expected module:Class" in messages["acme_weather-2.0-py3-none-any.whl"]
+    assert "without Name or Version" in messages["acme_weather-3.0-py3-none-any.whl"]
+    assert "text.whl: not a wheel that can be used" in messages["text.whl"]
+    assert "no such folder" in messages["nowhere"]
 
 
 @pytest.mark.parametrize("name", ["../evil.py", "/etc/evil.py", "a/../../evil.py", "a\\..\\evil.py", "c:evil.py"])

@@ -68,10 +68,10 @@ def test_a_third_partys_version_is_told_and_checked(another: type[Connector]) ->
     assert PluginRegistry().versions(another.names[0]) == ["3.1"]
     assert kind_of(another.names[0]) is PluginType.SOURCE
     assert faults({**config, "connector.plugin.version": "[3,4)"}, WORKER) == []
-    item, other = faults({**config, "connector.plugin.version": "[4,)"}, WORKER)
-    assert (item.key, other.key) == ("connector.class", "connector.plugin.version")
-    assert item.message == other.message
-    assert item.message.endswith("not found that matches the version range [4,), available versions: [3.1]")
+    first, second = faults({**config, "connector.plugin.version": "[4,)"}, WORKER)
+    assert (first.key, second.key) == ("connector.class", "connector.plugin.version")
+    assert first.message == second.message
+    assert first.message.endswith("not found that matches the version range [4,), available versions: [3.1]")
 
 
 def test_the_wanted_one_of_several_versions_is_used() -> None:
@@ -103,9 +103,9 @@ def test_names_are_trimmed_and_unknown_ones_unknown() -> None:
 
 
 def test_kinds_stand_one_after_the_other() -> None:
-    kinds = [list(PluginType).index(item.kind) for item in listed(*PluginType)]
+    kinds = [list(PluginType).index(plugin.kind) for plugin in listed(*PluginType)]
     assert all(before <= after for before, after in pairwise(kinds))
-    classes = [item.class_name for item in listed(PluginType.SOURCE)]
+    classes = [plugin.class_name for plugin in listed(PluginType.SOURCE)]
     assert classes == sorted(classes)
     assert not [name for name in classes if "Mock" in name or "Verifiable" in name]
 

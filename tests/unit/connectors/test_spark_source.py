@@ -153,9 +153,9 @@ def read_all(reader: Reader) -> list[SourceBatch]:
 
 def test_rows_that_are_committed_are_passed_over() -> None:
     batches = [rows(value=[b"0", b"1"]), rows(value=[b"2"]), rows(value=[b"3", b"4"])]
-    result = read_all(part(batches, read=4))
-    assert [batch.values.values for batch in result] == [[b"4"], []]
-    assert [batch.offsets[0][1] for batch in result] == [
+    read = read_all(part(batches, read=4))
+    assert [batch.values.values for batch in read] == [[b"4"], []]
+    assert [batch.offsets[0][1] for batch in read] == [
         {"rows": 5, "split": "now"},
         {"rows": 5, "split": "now", "done": True},
     ]
@@ -163,18 +163,18 @@ def test_rows_that_are_committed_are_passed_over() -> None:
 
 def test_rows_of_several_topics_keep_their_order_and_exact_offsets() -> None:
     batch = rows(value=[b"0", b"1", b"2", b"3"], topic=["a", "a", None, "a"], key=[b"k", None, None, None])
-    result = read_all(part([batch]))
-    assert [(entry.topic, entry.values.values) for entry in result[:-1]] == [
+    read = read_all(part([batch]))
+    assert [(entry.topic, entry.values.values) for entry in read[:-1]] == [
         ("a", [b"0", b"1"]),
         ("t", [b"2"]),
         ("a", [b"3"]),
     ]
-    assert [item.offsets[0][1]["rows"] for item in result] == [2, 3, 4, 4]  # type: ignore[index]
+    assert [batch.offsets[0][1]["rows"] for batch in read] == [2, 3, 4, 4]  # type: ignore[index]
 
 
 def test_only_the_end_of_a_part_without_order_commits() -> None:
-    result = read_all(part([rows(value=[b"0"]), rows(value=[b"1"])], **{"spark.ordered": "false"}))
-    assert [(item.boundary, len(item.offsets)) for item in result] == [(None, 0), (None, 0), ("commit", 1)]
+    read = read_all(part([rows(value=[b"0"]), rows(value=[b"1"])], **{"spark.ordered": "false"}))
+    assert [(batch.boundary, len(batch.offsets)) for batch in read] == [(None, 0), (None, 0), ("commit", 1)]
 
 
 def test_a_part_that_has_become_shorter_is_not_taken_for_done() -> None:

@@ -48,8 +48,8 @@ def test_numbers_go_on_behind_the_committed_one(tmp_path: Path) -> None:
     assert reader.read() is None
     reader.close()
     results = [(x["name"], x["task"], x["topic"], x["seqno"], x.get("committed")) for x in lines(tmp_path / "lines")]
-    told = [(2, None), (3, None), (2, True), (3, True), (4, None)]
-    assert results == [("v", 3, "t", seqno, committed) for seqno, committed in told]
+    expected = [(2, None), (3, None), (2, True), (3, True), (4, None)]
+    assert results == [("v", 3, "t", seqno, committed) for seqno, committed in expected]
     with pytest.raises(ConnectError, match="seqno"):
         opened(VerifiableSource, {}, {"position": 1})
 

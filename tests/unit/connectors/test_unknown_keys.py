@@ -58,8 +58,8 @@ def noted(class_name: str, **more: str) -> list[str]:
     ],
 )
 def test_an_unknown_key_is_noted_with_the_nearest(class_name: str, config: Mapping[str, str], note: str) -> None:
-    (result,) = noted(class_name, **config)
-    assert result.startswith(note)
+    (actual,) = noted(class_name, **config)
+    assert actual.startswith(note)
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,9 @@ def config_of_both(entry: dict[str, Any]) -> dict[str, Any]:
     value = dict(entry["value"])
     value["errors"] = [text for text in value["errors"] if NULL_POINTER not in text]
     offered = [value for value in value["recommended_values"] if not value.startswith(CONFLUENT)]
-    value["recommended_values"] = [item for item in offered if THEIRS not in item or item in KNOWN]
+    value["recommended_values"] = [
+        value_offered for value_offered in offered if THEIRS not in value_offered or value_offered in KNOWN
+    ]
     return {"definition": entry["definition"] and undocumented(entry["definition"]), "value": value}
 
 

@@ -169,6 +169,6 @@ async def test_changes_that_a_server_took_back_before_they_were_taken_are_droppe
     changes._roll_back(changes._vbuckets[3], 2)
     assert acknowledged == [10 * (3 + 4 + 5)]
     taken = changes.take(100)
-    assert [item.seqno for item in taken if item.vbucket == 3] == [1, 2]
-    assert [item.seqno for item in taken if item.vbucket == 4] == [1, 2, 3, 4, 5]
+    assert [event.seqno for event in taken if event.vbucket == 3] == [1, 2]
+    assert [event.seqno for event in taken if event.vbucket == 4] == [1, 2, 3, 4, 5]
     assert changes.taken_back == 0

@@ -34,16 +34,16 @@ FRAMES = [
 @given(st.lists(st.integers(0, len(b"".join(FRAMES))), max_size=8))
 def test_frames_are_the_same_however_they_are_cut(cuts: list[int]) -> None:
     whole = b"".join(FRAMES)
-    buffer, result, at = FrameBuffer(), [], 0
+    buffer, frames, at = FrameBuffer(), [], 0
     for cut in [*sorted(cuts), len(whole)]:
-        result += buffer.feed(whole[at:cut])
+        frames += buffer.feed(whole[at:cut])
         at = cut
-    assert [(item.opcode, item.status, item.cas, item.key, item.value) for item in result] == [
+    assert [(frame.opcode, frame.status, frame.cas, frame.key, frame.value) for frame in frames] == [
         (Opcode.MUTATION, 7, 2**63 + 5, b"\0doc", b"{}"),
         (Opcode.DCP_NOOP, 0, 0, b"", b""),
         (Opcode.STREAM_REQUEST, 0, 0, b"", b'{"uid":"0"}'),
     ]
-    assert sum(item.size for item in result) == len(whole)
+    assert sum(frame.size for frame in frames) == len(whole)
 
 
 def test_framing_extras_are_passed_over() -> None:

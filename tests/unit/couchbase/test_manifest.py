@@ -114,16 +114,16 @@ def mapped(*seeds: str, network: str = "auto", **more: Any) -> Any:
 
 
 def test_nodes_without_data_are_not_counted() -> None:
-    result = mapped("10.0.0.1")
-    assert result.active(0) == NodeAddress("10.0.0.1", 11210)
-    assert result.active(1) == NodeAddress("asked", 11210)
-    assert result.copies(1) == [NodeAddress("asked", 11210)]
+    cluster_map = mapped("10.0.0.1")
+    assert cluster_map.active(0) == NodeAddress("10.0.0.1", 11210)
+    assert cluster_map.active(1) == NodeAddress("asked", 11210)
+    assert cluster_map.copies(1) == [NodeAddress("asked", 11210)]
 
 
 def test_a_vbucket_that_a_map_does_not_have() -> None:
-    result = mapped("10.0.0.1", vBucketServerMap={"vBucketMap": [[0], []]})
-    assert [result.active(number) for number in (1, 2)] == [None, None]
-    assert [result.copies(number) for number in (1, 2)] == [[], []]
+    cluster_map = mapped("10.0.0.1", vBucketServerMap={"vBucketMap": [[0], []]})
+    assert [cluster_map.active(number) for number in (1, 2)] == [None, None]
+    assert [cluster_map.copies(number) for number in (1, 2)] == [[], []]
 
 
 def test_the_network_is_that_of_a_seed() -> None:

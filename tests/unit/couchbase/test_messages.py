@@ -48,14 +48,14 @@ def events(
     )
     decoder, vbucket = Decoder(manifest, collections=True), Vbucket(1, asked=asked)
     decoder.vbuckets[1] = vbucket
-    buffer, result = FrameBuffer(), list[Event]()
+    buffer, taken = FrameBuffer(), list[Event]()
     others = [
         frame
         for piece in pieces
-        for frame in buffer.feed(piece, (lambda data, at: decoder.skim(data, at, result)) if short else None)
-        if not decoder.decode(frame, result)
+        for frame in buffer.feed(piece, (lambda data, at: decoder.skim(data, at, taken)) if short else None)
+        if not decoder.decode(frame, taken)
     ]
-    return result, others, vbucket
+    return taken, others, vbucket
 
 
 @given(st.lists(st.integers(0, len(b"".join(STREAM))), max_size=8))
@@ -65,12 +65,12 @@ def test_the_short_way_gives_the_same_however_it_is_cut(cuts: list[int]) -> None
     pieces = [whole[at:end] for at, end in zip([0, *ends], ends, strict=False)]
     actual_events = events(pieces, short=True)
     assert actual_events == events([whole], short=False)
-    assert [(item.seqno, item.key) for item in actual_events[0]] == [
+    assert [(event.seqno, event.key) for event in actual_events[0]] == [
         (1, b"one"), (2, b"two"), (3, b""), (4, b"a long id"), (5, b"gone"), (6, b"last"), (9, b""), (10, b"next"),
     ]  # fmt: skip
     assert actual_events[0][1].value == b"{}"
     assert actual_events[0][-1].place[1:3] == (10, 11)
-    assert sum(item.size for item in actual_events[0]) + sum(item.size for item in actual_events[1]) == len(whole)
+    assert sum(event.size for event in actual_events[0]) + sum(event.size for event in actual_events[1]) == len(whole)
 
 
 LATER_MARKERS = [(0, struct.pack(">QQIQQ", 3, 8, 1, 8, 0)), (2, struct.pack(">QQIQQQQ", 3, 8, 1, 8, 0, 0, 0))]
@@ -88,8 +88,8 @@ def test_both_forms_of_deletions_and_expirations() -> None:
     timed = encoded(Opcode.DELETION, status=1, extras=struct.pack(">QQIB", 2, 9, 77, 0), key=b"\0timed")
     short = encoded(Opcode.DELETION, status=1, extras=struct.pack(">QQH", 3, 9, 2), key=b"\0short", value=b"xy")
     ended = encoded(Opcode.EXPIRATION, status=1, extras=struct.pack(">QQI", 4, 9, 77), key=b"\0ended")
-    result, _, _ = events([timed + short + ended], short=True)
-    assert [(item.kind, item.seqno, item.revision, item.key, item.value) for item in result] == [
+    taken, _, _ = events([timed + short + ended], short=True)
+    assert [(event.kind, event.seqno, event.revision, event.key, event.value) for event in taken] == [
         (Opcode.DELETION, 2, 9, b"timed", b""),
         (Opcode.DELETION, 3, 9, b"short", b""),
         (Opcode.EXPIRATION, 4, 9, b"ended", b""),
@@ -101,8 +101,8 @@ def test_events_that_name_no_collection_move_the_offset() -> None:
         encoded(Opcode.SYSTEM_EVENT, status=1, extras=struct.pack(">QIB", seqno, kind, version), value=b"\0" * 12)
         for seqno, kind, version in ((1, 2, 0), (2, 0, 2), (3, 9, 0))
     ]
-    result, _, _ = events(values, short=True)
-    assert [(item.kind, item.seqno) for item in result] == [(MOVED, 1), (MOVED, 2), (MOVED, 3)]
+    taken, _, _ = events(values, short=True)
+    assert [(event.kind, event.seqno) for event in taken] == [(MOVED, 1), (MOVED, 2), (MOVED, 3)]
 
 
 def test_extras_of_no_known_form() -> None:
@@ -113,16 +113,16 @@ def test_extras_of_no_known_form() -> None:
 
 
 def test_unknown_opcodes_are_counted_and_passed_over() -> None:
-    result, others, _ = events([encoded(0x77, status=1, extras=b"abc") + mutation(1, 1, b"\0doc")], short=True)
-    assert [item.seqno for item in result] == [1]
+    taken, others, _ = events([encoded(0x77, status=1, extras=b"abc") + mutation(1, 1, b"\0doc")], short=True)
+    assert [event.seqno for event in taken] == [1]
     assert [other.size for other in others] == [27]
 
 
 @pytest.mark.parametrize("short", [True, False])
 def test_what_is_not_asked_for_moves_the_offset(short: bool) -> None:
     mutations = [mutation(1, n, prefix + b"doc") for n, prefix in enumerate((b"\0", b"\x08", b"\x81\x01"), start=1)]
-    result, _, _ = events(mutations, short=short, selection=Selection("", [Collection("s", "c"), Collection("s", "e")]))
-    assert [(item.kind, item.seqno) for item in result] == [(MOVED, 1), (Opcode.MUTATION, 2), (MOVED, 3)]
+    taken, _, _ = events(mutations, short=short, selection=Selection("", [Collection("s", "c"), Collection("s", "e")]))
+    assert [(event.kind, event.seqno) for event in taken] == [(MOVED, 1), (Opcode.MUTATION, 2), (MOVED, 3)]
 
 
 def dropped(collection: int) -> bytes:
@@ -136,7 +136,7 @@ def test_a_stream_is_left_where_a_collection_is_dropped_that_it_was_asked_for(
 ) -> None:
     """Later messages are counted, and will be requested again."""
     values = [mutation(1, 1, b"\x08doc"), dropped(collection), mutation(1, 3, b"\x81\x01doc")]
-    result, others, vbucket = events([b"".join(values)], short=True, asked=frozenset((8, 129)))
-    assert [item.seqno for item in result] == seqnos
+    taken, others, vbucket = events([b"".join(values)], short=True, asked=frozenset((8, 129)))
+    assert [event.seqno for event in taken] == seqnos
     assert vbucket.seqno == seqnos[-1]
-    assert sum(item.size for item in result) + sum(other.size for other in others) == len(b"".join(values))
+    assert sum(event.size for event in taken) + sum(event.size for event in others) == len(b"".join(values))

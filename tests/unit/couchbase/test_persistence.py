@@ -41,6 +41,6 @@ async def test_only_the_node_that_sent_events_is_left_for_not_knowing_their_hist
     for node in nodes.values():
         await node.asked.wait()
     await asyncio.sleep(0)
-    told = "it does not know the history of vbucket 3 that it has sent"
-    assert {address: node.why for address, node in nodes.items()} == {OLD: "", NEW: "", sender: told}
+    message = "it does not know the history of vbucket 3 that it has sent"
+    assert {address: node.why for address, node in nodes.items()} == {OLD: "", NEW: "", sender: message}
     held.close()

@@ -18,21 +18,21 @@ def told(metrics: OwnMetrics) -> list[tuple[str, float]]:
 
 
 def test_a_task_is_asked_now_and_then_and_what_is_other_is_news() -> None:
-    now, result, request = [0.0], [OwnMetric("polls", 1, "Polls.", {"kind": "x"})], [0]
+    now, present, request = [0.0], [OwnMetric("polls", 1, "Polls.", {"kind": "x"})], [0]
 
     def ask() -> Sequence[OwnMetric]:
         request[0] += 1
-        return list(result)
+        return list(present)
 
     metrics = OwnMetrics(ask, lambda: now[0])
     assert (metrics.news(), told(metrics)) == (True, [("polls", 1)])
-    result[:] = [OwnMetric("polls", 2), OwnMetric("average", math.nan)]
+    present[:] = [OwnMetric("polls", 2), OwnMetric("average", math.nan)]
     assert (metrics.news(), request) == (False, [1])
     now[0] += EVERY_SECONDS
     assert (metrics.news(), told(metrics)) == (True, [("polls", 2)])
     now[0] += EVERY_SECONDS
     assert (metrics.news(), request) == (False, [3])
-    result.clear()
+    present.clear()
     now[0] += EVERY_SECONDS
     assert (metrics.news(), told(metrics)) == (True, [])
 

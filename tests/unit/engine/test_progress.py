@@ -32,17 +32,17 @@ def test_a_burst_after_an_hour_is_not_spread_over_the_hour():
     progress = Progress(now=0.0)
     progress.message(0, LAG_UNIT_RECORDS, now=1.0)
     progress.commit(500, 5000, {}, now=3600.0)
-    told = progress.message(0, LAG_UNIT_RECORDS, now=3600.0)
-    assert told.records_per_second == 500
-    assert told.bytes_per_second == 5000
+    message = progress.message(0, LAG_UNIT_RECORDS, now=3600.0)
+    assert message.records_per_second == 500
+    assert message.bytes_per_second == 5000
 
 
 def test_the_time_left_goes_by_what_the_lag_counts_not_by_the_bytes_in_kafka():
     progress = Progress(now=0.0)
     progress.message(10_000, LAG_UNIT_BYTES, now=0.0)
     progress.commit(10, 4000, {}, passed=1000, now=1.0)
-    told = progress.message(9000, LAG_UNIT_BYTES, now=1.0)
-    assert (told.bytes_per_second, from_duration(told.remaining_time)) == (4000, 9.0)
+    message = progress.message(9000, LAG_UNIT_BYTES, now=1.0)
+    assert (message.bytes_per_second, from_duration(message.remaining_time)) == (4000, 9.0)
 
 
 def test_the_time_left_of_records_goes_by_records():

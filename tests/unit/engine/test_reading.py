@@ -26,8 +26,8 @@ class Given:
 
 
 def at(partition: int, offset: int, error: int | None = None) -> Message:
-    told = None if error is None else KafkaError(error, "told", False, error == KafkaError._TRANSPORT)
-    return Message(topic="t", partition=partition, offset=offset, value=b"x", error=told)
+    reported = None if error is None else KafkaError(error, "told", False, error == KafkaError._TRANSPORT)
+    return Message(topic="t", partition=partition, offset=offset, value=b"x", error=reported)
 
 
 def test_a_partition_ends_with_the_message_before_its_end_one_behind_it_or_the_word_that_there_is_no_more() -> None:
@@ -37,7 +37,9 @@ def test_a_partition_ends_with_the_message_before_its_end_one_behind_it_or_the_w
     starts = {("t", 0): 4, ("t", 1): 0, ("t", 2): 0, ("t", 3): 8}
     read = list(read_to(value, starts, ends, time.monotonic() + 60))  # type: ignore[arg-type]
     assert value.assigned == [("t", 0, 4), ("t", 1, 0), ("t", 2, 0)]
-    assert [[(item.partition(), item.offset()) for item in batch] for batch in read] == [[(0, 4), (0, 5), (1, 2)]]
+    assert [[(message.partition(), message.offset()) for message in batch] for batch in read] == [
+        [(0, 4), (0, 5), (1, 2)]
+    ]
     assert (ends, len(value.batches)) == ({}, 1)
 
 

@@ -36,7 +36,7 @@ def test_first_all_of_a_cluster_then_what_differs() -> None:
     assert (list(second.worker_clusters), list(second.connectors)) == ([], [FAILED])
     last = request.news({"a": {}, "b": {}}, {})
     assert last is not None
-    assert [(item.worker_cluster, item.name) for item in last.gone] == [("a", "x")]
+    assert [(connector.worker_cluster, connector.name) for connector in last.gone] == [("a", "x")]
 
 
 def test_one_that_is_reported_again_is_told_of_no_more_and_begins_anew_later() -> None:

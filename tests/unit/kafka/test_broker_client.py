@@ -62,10 +62,10 @@ def silent() -> Iterator[int]:
         server.listen(0)
         port: int = server.getsockname()[1]
         for _ in range(2):
-            item = waiting.enter_context(socket.socket())
-            item.setblocking(False)
+            connection = waiting.enter_context(socket.socket())
+            connection.setblocking(False)
             with contextlib.suppress(BlockingIOError):
-                item.connect(("127.0.0.1", port))
+                connection.connect(("127.0.0.1", port))
         yield port
 
 
@@ -114,8 +114,8 @@ async def test_each_client_connects_as_the_others_do() -> None:
         assert isinstance(client, BrokerClient)
         assert (client.hosts[0][:2], client._client_id, client._request_timeout_ms) == (("127.0.0.1", 1), "t", 5000)
     assert producer.client.cluster is producer._message_accumulator._cluster
-    for result in (admin, consumer, producer):
-        await result.close() if result is admin else await result.stop()
+    for client_of_library in (admin, consumer, producer):
+        await client_of_library.close() if client_of_library is admin else await client_of_library.stop()
 
 
 @pytest.mark.parametrize("topics", [None, [], ["a", "b"]])

@@ -93,23 +93,23 @@ async def test_a_process_that_was_held_up_takes_no_host_for_silent(monkeypatch: 
     loop = asyncio.get_running_loop()
     real = loop.sock_connect
 
-    async def held_up(new_socket: socket.socket, address: object) -> None:
-        await real(new_socket, address)  # type: ignore[arg-type]
+    async def held_up(connecting: socket.socket, address: object) -> None:
+        await real(connecting, address)  # type: ignore[arg-type]
         loop.call_soon(time.sleep, 0.2)
         await asyncio.sleep(0.1)  # as long as a connection to another host takes, though it is made by now
 
     monkeypatch.setattr(loop, "sock_connect", held_up)
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        with await reach("127.0.0.1", port) as new_reach:
-            assert new_reach.getpeername() == ("127.0.0.1", port)
+        with await reach("127.0.0.1", port) as connection:
+            assert connection.getpeername() == ("127.0.0.1", port)
 
 
 async def test_an_address_whose_socket_cannot_be_set_up_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[socket.socket] = []
 
-    def refused(new_socket: socket.socket) -> None:
-        tried.append(new_socket)
+    def refused(connecting: socket.socket) -> None:
+        tried.append(connecting)
         if len(tried) == 1:
             raise OSError("no such option")
 
@@ -122,16 +122,16 @@ async def test_an_address_whose_socket_cannot_be_set_up_is_passed_over(monkeypat
             return [address, address]
 
         monkeypatch.setattr(loop, "getaddrinfo", two)
-        with await reach("a-host", 9092) as new_reach:
-            assert new_reach is tried[1]
+        with await reach("a-host", 9092) as connection:
+            assert connection is tried[1]
     assert tried[0].fileno() == -1, "closed"
 
 
 async def test_a_connection_whose_other_end_is_not_heard_is_given_up_by_the_system() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server, await reach(*server.getsockname()) as new_reach:
-        assert new_reach.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == reaching.UNHEARD_MS
-        assert new_reach.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    with socket.create_server(("127.0.0.1", 0)) as server, await reach(*server.getsockname()) as connection:
+        assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == reaching.UNHEARD_MS
+        assert connection.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         idle, interval = (
-            new_reach.getsockopt(socket.IPPROTO_TCP, o) for o in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL)
+            connection.getsockopt(socket.IPPROTO_TCP, o) for o in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL)
         )
         assert idle + interval <= reaching.UNHEARD_MS / 1000

@@ -38,8 +38,8 @@ async def test_it_shrinks_while_the_other_end_reads_and_not_while_it_does_not() 
         return unsent_bytes(connection) < full
 
     await eventually(shrunk)
-    for item in (writer, other):
-        item.transport.abort()
+    for stream in (writer, other):
+        stream.transport.abort()
     server.close()
     await server.wait_closed()
     assert unsent_bytes(Connection(None)) == 0

@@ -117,8 +117,8 @@ def test_boards_have_ids_of_their_own() -> None:
 def rendered(*settings: str) -> list[dict[str, Any]]:
     """The chart's objects with some values set."""
     words = [word for setting in settings for word in ("--set", setting)]
-    result = subprocess.run([HELM, "template", "kn", CHART, *words], capture_output=True, text=True, check=True)
-    return [result for result in yaml.safe_load_all(result.stdout) if result]
+    process = subprocess.run([HELM, "template", "kn", CHART, *words], capture_output=True, text=True, check=True)
+    return [document for document in yaml.safe_load_all(process.stdout) if document]
 
 
 CHOICES = [
@@ -133,25 +133,25 @@ CHOICES = [
 ]
 
 
-@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(item) or "as it is" for item in CHOICES])
+@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(settings) or "as it is" for settings in CHOICES])
 def test_the_chart_makes_objects_that_kubernetes_takes(settings) -> None:
-    result = rendered(*settings)
-    for item in result:
-        kubernetes_validate.validate(item, KUBERNETES, strict=True)
-    names = [(entry["kind"], entry["metadata"]["name"]) for entry in result]
+    objects = rendered(*settings)
+    for kubernetes_object in objects:
+        kubernetes_validate.validate(kubernetes_object, KUBERNETES, strict=True)
+    names = [(entry["kind"], entry["metadata"]["name"]) for entry in objects]
     assert len(names) == len(set(names))
-    pods = {o["metadata"]["name"]: o["spec"]["template"] for o in result if "template" in o.get("spec", {})}
+    pods = {o["metadata"]["name"]: o["spec"]["template"] for o in objects if "template" in o.get("spec", {})}
     assert pods.keys() - {"kn-postgresql"} == {"kn-state", "kn-gateway", "kn-agent"}
-    for entry in result:
+    for entry in objects:
         if entry["kind"] == "Service":
             chosen = [p for p in pods.values() if entry["spec"]["selector"].items() <= p["metadata"]["labels"].items()]
             assert len(chosen) == 1, entry["metadata"]["name"]
 
 
-@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(item) or "as it is" for item in CHOICES])
+@pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(settings) or "as it is" for settings in CHOICES])
 def test_the_charts_containers_are_given_settings_that_there_are(settings) -> None:
-    for item in rendered(*settings):
-        for container in item.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
+    for kubernetes_object in rendered(*settings):
+        for container in kubernetes_object.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
             service, *run = container.get("args", ["postgresql"])
             if service == "postgresql":
                 continue
@@ -166,7 +166,7 @@ def test_the_charts_containers_are_given_settings_that_there_are(settings) -> No
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("setting", "message"),
     [
         ("state.replicas=0", "replicas"),
         ("stat.replicas=1", "stat"),
@@ -175,10 +175,10 @@ def test_the_charts_containers_are_given_settings_that_there_are(settings) -> No
         ("state.settings.A-B=1", "A-B"),
     ],
 )
-def test_the_chart_refuses_what_is_not_legal(setting, said) -> None:
+def test_the_chart_refuses_what_is_not_legal(setting, message) -> None:
     with pytest.raises(subprocess.CalledProcessError) as refused:
         rendered(setting)
-    assert said in refused.value.stderr
+    assert message in refused.value.stderr
 
 
 def test_nothing_is_started_again_for_what_another_process_lacks() -> None:

@@ -42,17 +42,17 @@ def run(folder: Path) -> tuple[int, str]:
 
 
 def test_tests_that_pass_now_are_named_as_flaky(tmp_path: Path) -> None:
-    code, told = run(tree(tmp_path, one=1, two=1, good=0))
+    code, output = run(tree(tmp_path, one=1, two=1, good=0))
     assert code == 0
-    assert told.splitlines()[-1] == "FLAKY: test_one.py::test_one test_two.py::test_two"
+    assert output.splitlines()[-1] == "FLAKY: test_one.py::test_one test_two.py::test_two"
     assert (tmp_path / "test_good.seen").read_text() == "x", "a test that passed was run again"
 
 
 def test_a_test_that_fails_again_fails_the_run(tmp_path: Path) -> None:
-    code, told = run(tree(tmp_path, good=0, bad=2))
+    code, output = run(tree(tmp_path, good=0, bad=2))
     assert code == 1
-    assert "FLAKY" not in told
-    assert "failed twice" in told
+    assert "FLAKY" not in output
+    assert "failed twice" in output
 
 
 def test_failures_of_an_earlier_run_are_no_failures_of_this_one(tmp_path: Path) -> None:
@@ -66,9 +66,9 @@ def test_failures_of_an_earlier_run_are_no_failures_of_this_one(tmp_path: Path) 
 def test_a_run_that_cannot_begin_gets_no_second_try(tmp_path: Path) -> None:
     folder = tree(tmp_path, one=1)
     (folder / "conftest.py").write_text("import no_such_module\n")
-    code, told = run(folder)
+    code, output = run(folder)
     assert code > 1
-    assert "no second try: pytest ended with" in told
+    assert "no second try: pytest ended with" in output
 
 
 def test_so_many_failures_are_not_chance() -> None:

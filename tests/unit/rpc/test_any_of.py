@@ -21,16 +21,16 @@ from support.eventually import eventually
 @contextlib.asynccontextmanager
 async def server(port: int, name: str) -> AsyncIterator[grpc.aio.Server]:
     """A server with one service, which identifies it."""
-    new_server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
+    grpc_server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
     servicer = health.aio.HealthServicer()
-    health_pb2_grpc.add_HealthServicer_to_server(servicer, new_server)
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, grpc_server)
     await servicer.set(name, health_pb2.HealthCheckResponse.SERVING)
-    new_server.add_insecure_port(f"127.0.0.1:{port}")
-    await new_server.start()
+    grpc_server.add_insecure_port(f"127.0.0.1:{port}")
+    await grpc_server.start()
     try:
-        yield new_server
+        yield grpc_server
     finally:
-        await new_server.stop(None)
+        await grpc_server.stop(None)
 
 
 async def answers(stub: health_pb2_grpc.HealthStub, name: str) -> bool:
@@ -48,10 +48,10 @@ async def answers(stub: health_pb2_grpc.HealthStub, name: str) -> bool:
 
 async def test_calls_stay_with_one_and_go_to_the_other_when_it_is_gone() -> None:
     first, second = free_ports(2)
-    async with contextlib.AsyncExitStack() as gone, channel(f"127.0.0.1:{first}, 127.0.0.1:{second}") as new_channel:
-        assert isinstance(new_channel, AnyOf)
+    async with contextlib.AsyncExitStack() as gone, channel(f"127.0.0.1:{first}, 127.0.0.1:{second}") as both:
+        assert isinstance(both, AnyOf)
         await gone.enter_async_context(server(first, "first"))
-        stub = health_pb2_grpc.HealthStub(new_channel)
+        stub = health_pb2_grpc.HealthStub(both)
         await eventually(lambda: answers(stub, "first"))
         async with server(second, "second"):
             assert await answers(stub, "first"), "it stays while that one can be reached"
@@ -70,8 +70,8 @@ async def test_one_that_serves_no_more_is_left_while_another_does() -> None:
             switches.append(await stack.enter_async_context(serve(service, port=port)))
         for switch in switches:
             await switch.ready()
-        result = await stack.enter_async_context(channel(",".join(f"127.0.0.1:{port}" for port in ports)))
-        stub = health_pb2_grpc.HealthStub(result)
+        routed = await stack.enter_async_context(channel(",".join(f"127.0.0.1:{port}" for port in ports)))
+        stub = health_pb2_grpc.HealthStub(routed)
         await eventually(lambda: answers(stub, "first"))
         await switches[0].unready()
         await eventually(lambda: answers(stub, "second"), what="the other one is asked")
@@ -84,8 +84,8 @@ async def test_one_that_serves_no_more_is_left_while_another_does() -> None:
 
 async def test_all_of_them_may_be_away_for_a_while() -> None:
     first, second = free_ports(2)
-    async with channel(f"127.0.0.1:{first},127.0.0.1:{second}", peer="the state service") as new_channel:
-        stub = health_pb2_grpc.HealthStub(new_channel)
+    async with channel(f"127.0.0.1:{first},127.0.0.1:{second}", peer="the state service") as both:
+        stub = health_pb2_grpc.HealthStub(both)
         with pytest.raises(Unavailable, match="the state service"):
             await stub.Check(health_pb2.HealthCheckRequest(service="second"), timeout=5)
         async with server(second, "second"):
@@ -97,8 +97,8 @@ async def test_a_server_that_hangs_is_left_while_another_answers() -> None:
     async with contextlib.AsyncExitStack() as stack:
         process = stack.enter_context(subprocess.Popen([sys.executable, "-c", SERVER, str(first)]))
         stack.callback(process.kill)
-        made = await stack.enter_async_context(channel(f"127.0.0.1:{first},127.0.0.1:{second}", probed=True))
-        stub = health_pb2_grpc.HealthStub(made)
+        probed_channel = await stack.enter_async_context(channel(f"127.0.0.1:{first},127.0.0.1:{second}", probed=True))
+        stub = health_pb2_grpc.HealthStub(probed_channel)
         await eventually(lambda: answers(stub, "first"))
         await stack.enter_async_context(server(second, "second"))
         process.send_signal(signal.SIGSTOP)

@@ -43,9 +43,9 @@ def test_dataclasses_in_dataclasses_one_by_one() -> None:
 
 
 def test_json_and_an_origin_that_may_be_absent() -> None:
-    said = Annotations("d", {"a": "b"}, Origin("api", "scope", "key"), {"n": [1.0, {"x": None}]})
-    message = message_of(topic_pb2.TopicSpec, said)
-    assert value_of(Annotations, message) == said
+    annotations = Annotations("d", {"a": "b"}, Origin("api", "scope", "key"), {"n": [1.0, {"x": None}]})
+    message = message_of(topic_pb2.TopicSpec, annotations)
+    assert value_of(Annotations, message) == annotations
     assert value_of(Annotations, topic_pb2.TopicSpec()) == Annotations()
     assert not message_of(topic_pb2.TopicSpec, Annotations(extra={})).HasField("extra")
 

@@ -19,20 +19,20 @@ def test_an_empty_mask_names_all_fields() -> None:
 
 def test_named_fields_are_taken_whole_and_the_others_stay() -> None:
     spec = WorkerClusterSpec(properties={"c": "3"}, reserved_ports=[9], description="not named")
-    result = masked(PRESENT, spec, FieldMask(paths=["properties", "reserved_ports"]))
-    assert result == WorkerClusterSpec(broker_cluster="b", count=2, properties={"c": "3"}, reserved_ports=[9])
+    merged = masked(PRESENT, spec, FieldMask(paths=["properties", "reserved_ports"]))
+    assert merged == WorkerClusterSpec(broker_cluster="b", count=2, properties={"c": "3"}, reserved_ports=[9])
     assert PRESENT.count == 2
 
 
 def test_a_field_that_is_named_and_not_given_is_cleared() -> None:
-    result = masked(PRESENT, WorkerClusterSpec(), FieldMask(paths=["properties"]))
-    assert not result.properties
+    merged = masked(PRESENT, WorkerClusterSpec(), FieldMask(paths=["properties"]))
+    assert not merged.properties
 
 
 def test_one_placement_takes_the_place_of_the_other() -> None:
     spec = WorkerClusterSpec(nodes=WorkerNodes(names=["n"]))
-    result = masked(PRESENT, spec, FieldMask(paths=["nodes"]))
-    assert result.WhichOneof("placement") == "nodes"
+    merged = masked(PRESENT, spec, FieldMask(paths=["nodes"]))
+    assert merged.WhichOneof("placement") == "nodes"
 
 
 def test_a_path_that_is_no_field_is_named() -> None:

@@ -11,15 +11,15 @@ from keelman.rpc.pages import key_of, page, page_limit, token_for
 
 
 def test_all_pages_together_are_the_list() -> None:
-    items = [f"n{i:03}" for i in range(25)][::-1]
+    names = [f"n{i:03}" for i in range(25)][::-1]
     seen: list[str] = []
     token = ""
     for expected in (10, 10, 5):
-        cut, token = page(items, str, 10, token)
+        cut, token = page(names, str, 10, token)
         assert len(cut) == expected
         seen += cut
     assert token == ""
-    assert seen == sorted(items)
+    assert seen == sorted(names)
 
 
 def test_a_page_stays_where_it_was_while_things_come_and_go() -> None:

@@ -14,9 +14,9 @@ from keelman.runtime.backoff import Backoff
 
 
 def event(revision: int, name: str, kind: int = EVENT_TYPE_UPDATED, text: str = "") -> Event:
-    new_event = Event(revision=revision, name=name, type=kind)
-    new_event.node.name, new_event.node.status.message = name, text
-    return new_event
+    made_event = Event(revision=revision, name=name, type=kind)
+    made_event.node.name, made_event.node.status.message = name, text
+    return made_event
 
 
 def snapshot(revision: int, *names: str, end: bool = True, text: str = "") -> WatchResponse:

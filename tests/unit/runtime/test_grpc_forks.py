@@ -44,5 +44,5 @@ asyncio.run(main())
 def test_children_of_a_process_with_channels_begin_their_programs() -> None:
     without = {name: text for name, text in os.environ.items() if name != grpc_forks.SUPPORT}
     command = [sys.executable, "-c", PROGRAM]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=without)
-    assert result.stdout == "{0}\n"
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True, env=without)
+    assert process.stdout == "{0}\n"

@@ -38,9 +38,9 @@ def loaded(text: str = "", tmp: Path | None = None, **flags: Any) -> Demo:
 def test_flags_win_over_environment_over_file_over_default(tmp_path: Path) -> None:
     file = tmp_path / "demo.toml"
     file.write_text('home = "/f"\nport = 1\nname = "file"\n')
-    result = load(Demo, "demo", flags={"port": "3", "name": None}, environment={"KEELMAN_DEMO_PORT": "2"}, file=file)
-    assert result.settings == Demo(home=Path("/f"), port=3, name="file")
-    sources = {o.key: o.source for o in result.origins}
+    loaded = load(Demo, "demo", flags={"port": "3", "name": None}, environment={"KEELMAN_DEMO_PORT": "2"}, file=file)
+    assert loaded.settings == Demo(home=Path("/f"), port=3, name="file")
+    sources = {o.key: o.source for o in loaded.origins}
     assert sources["port"] == "flag"
     assert sources["name"] == f"file {file}"
     assert sources["mode"] == "default"
@@ -133,9 +133,9 @@ def test_an_unreadable_file_is_named(tmp_path: Path) -> None:
 
 
 def test_a_secret_is_hidden() -> None:
-    result = load(Demo, "demo", flags={"home": "/h", "password": "hunter2"})
-    assert {o.key: o.shown for o in result.origins}["password"] == "[hidden]"
-    assert result.settings.password == "hunter2"
+    loaded = load(Demo, "demo", flags={"home": "/h", "password": "hunter2"})
+    assert {o.key: o.shown for o in loaded.origins}["password"] == "[hidden]"
+    assert loaded.settings.password == "hunter2"
     with pytest.raises(InvalidArgument, match=r"demo\.password: '\[hidden\]' is not legal: a text"):
         load(Demo, "demo", flags={"home": "/h", "password": ["hunter2"]})
     assert load(Demo, "demo", flags={"home": "/h", "logins": {"a": "b"}}).settings.logins == {"a": "b"}

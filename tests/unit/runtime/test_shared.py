@@ -52,8 +52,8 @@ async def test_an_error_is_for_all_who_share_it_and_not_for_the_next() -> None:
     shared = Shared(source.read)
     source.problem = ValueError("away")
     source.go_on.set()
-    result = await asyncio.gather(*(shared() for _ in range(3)), return_exceptions=True)
-    assert [str(error) for error in result] == ["away"] * 3
+    errors = await asyncio.gather(*(shared() for _ in range(3)), return_exceptions=True)
+    assert [str(error) for error in errors] == ["away"] * 3
     source.problem = None
     assert await shared() == "a"
 

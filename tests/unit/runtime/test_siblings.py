@@ -173,11 +173,11 @@ async def test_a_cancellation_that_nobody_asked_for_is_an_error() -> None:
 
 async def test_who_is_told_to_end_is_cancelled() -> None:
     async with Siblings() as tasks:
-        told = tasks.start(guarded(asyncio.Event().wait()))
+        guard = tasks.start(guarded(asyncio.Event().wait()))
         await asyncio.sleep(0)
-        told.cancel()
-        await asyncio.wait([told])
-        assert told.cancelled()
+        guard.cancel()
+        await asyncio.wait([guard])
+        assert guard.cancelled()
 
 
 @pytest.mark.parametrize(

@@ -34,5 +34,5 @@ def test_a_timer_that_fires_a_little_early_waits_for_the_next_tick() -> None:
 
 def test_processes_of_one_host_do_not_wake_together() -> None:
     words = "from keelman.runtime import ticks; print(ticks._phase())"
-    said = [subprocess.run([sys.executable, "-c", words], capture_output=True, check=True) for _ in range(3)]
-    assert len({item.stdout for item in said}) == 3, os.getpid()
+    processes = [subprocess.run([sys.executable, "-c", words], capture_output=True, check=True) for _ in range(3)]
+    assert len({process.stdout for process in processes}) == 3, os.getpid()

@@ -176,7 +176,7 @@ def test_a_write_is_asked_for_once_and_answered() -> None:
     job = WriteJob(number=1, config={"secret": "s"})
     for _ in range(2):
         world.d.update(slot, RunUpdate(run_uid="sink", state=states.COPY_RUN_STATE_RUNNING, write=job))
-    assert [item.number for item, _ in world.writes] == [1]
+    assert [batch.number for batch, _ in world.writes] == [1]
     assert not any(update.HasField("write") for update in world.told)
     world.writes[0][1]("disk full", False)
     (order,) = world.mail(slot)

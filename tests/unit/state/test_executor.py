@@ -43,16 +43,16 @@ async def test_a_generation_is_observed_once_it_is_planned(tmp_path: Path) -> No
 
 async def test_who_does_not_lead_is_told_what_is_planned(tmp_path: Path) -> None:
     async with open_store(str(tmp_path / "state.db")) as store:
-        follower, told = Executor(store, LIMITS, lambda node: node), []
+        follower, revisions = Executor(store, LIMITS, lambda node: node), []
         follower.lead(False)
 
         def tell(revision: int) -> None:
-            told.append(revision)
+            revisions.append(revision)
             follower.planned(revision)
 
         leader = Executor(store, LIMITS, lambda node: node, on_planned=tell)
-        for item in (leader, follower):
-            store.listen(item.changed)
+        for executor in (leader, follower):
+            store.listen(executor.changed)
         async with store.write() as tx:
             broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
         async with store.write() as tx:
@@ -65,7 +65,7 @@ async def test_who_does_not_lead_is_told_what_is_planned(tmp_path: Path) -> None
         assert follower.observed(store.snapshot.worker_cluster("demo")) == 1
         await leader.reconcile()
         assert follower.observed(store.snapshot.worker_cluster("demo")) == 2
-        assert told == sorted(told)
+        assert revisions == sorted(revisions)
 
 
 async def test_what_hosts_use_is_asked_for_when_there_is_something_to_place(tmp_path: Path) -> None:

@@ -63,13 +63,13 @@ async def test_a_process_that_drains_until_it_is_cut_is_refused(tmp_path: Path) 
 def test_the_users_properties_win_but_not_over_where_the_worker_is() -> None:
     fields = {"group.id": "mine", "key.converter": "K", "config.storage.replication.factor": "2"}
     cluster = dataclasses.replace(CLUSTER, spec=WorkerClusterSpec("default", count=1, properties=fields))
-    new_worker_properties = worker_properties(cluster, bootstrap_servers="b:1", brokers=5, listener="http://h:1")
-    assert new_worker_properties["group.id"] == "mine"
-    assert new_worker_properties["key.converter"] == "K"
-    assert new_worker_properties["config.storage.replication.factor"] == "2"
-    assert new_worker_properties["status.storage.replication.factor"] == "3"
-    assert (new_worker_properties["bootstrap.servers"], new_worker_properties["listeners"]) == ("b:1", "http://h:1")
-    assert list(new_worker_properties) == sorted(new_worker_properties)
+    properties = worker_properties(cluster, bootstrap_servers="b:1", brokers=5, listener="http://h:1")
+    assert properties["group.id"] == "mine"
+    assert properties["key.converter"] == "K"
+    assert properties["config.storage.replication.factor"] == "2"
+    assert properties["status.storage.replication.factor"] == "3"
+    assert (properties["bootstrap.servers"], properties["listeners"]) == ("b:1", "http://h:1")
+    assert list(properties) == sorted(properties)
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,8 @@ def verbs() -> Iterator[Any]:
         package = importlib.import_module(f"keelman.api.{area}.v1")
         for module in pkgutil.iter_modules(package.__path__):
             if module.name.endswith("_service_pb2"):
-                result = importlib.import_module(f"{package.__name__}.{module.name}").DESCRIPTOR
-                for service in result.services_by_name.values():
+                file = importlib.import_module(f"{package.__name__}.{module.name}").DESCRIPTOR
+                for service in file.services_by_name.values():
                     if service.name not in NO_RESOURCES:
                         yield from (method for method in service.methods if not method.name.startswith(READS))
 

@@ -43,9 +43,9 @@ async def test_the_best_variant_so_far_is_measured_next_to_ours() -> None:
         went.append(name)
         return rates[name]
 
-    result = await interleaved(2, ["slow", "quick"], measure, lambda values: -max(values), lambda *_: None)
+    measured = await interleaved(2, ["slow", "quick"], measure, lambda values: -max(values), lambda *_: None)
     assert went == [OURS, "slow", "quick", "slow", "quick", OURS]
-    assert picked(result, float) == ([9.0, 9.0], {"slow": [1.0, 1.0], "quick": [3.0, 3.0]})
+    assert picked(measured, float) == ([9.0, 9.0], {"slow": [1.0, 1.0], "quick": [3.0, 3.0]})
 
 
 async def test_a_measurement_that_saw_nothing_is_made_again() -> None:
@@ -57,8 +57,8 @@ async def test_a_measurement_that_saw_nothing_is_made_again() -> None:
             raise value
         return value
 
-    result = await interleaved(1, ["a"], measure, min, lambda *_: None)
-    assert result == {OURS: [7.0], "a": [1.0]}
+    measured = await interleaved(1, ["a"], measure, min, lambda *_: None)
+    assert measured == {OURS: [7.0], "a": [1.0]}
 
 
 async def test_what_had_arrived_at_the_first_look_has_no_rate() -> None:
@@ -72,9 +72,9 @@ async def test_rounds_of_warming_up_do_not_count() -> None:
     async def measure(_: str) -> float:
         return 1.0
 
-    result = await interleaved(1, ["a"], measure, min, lambda turn, *_: went.append(turn), warm_up=2)
+    values = await interleaved(1, ["a"], measure, min, lambda turn, *_: went.append(turn), warm_up=2)
     assert went == [-2, -2, -1, -1, 0, 0]
-    assert result == {OURS: [1.0], "a": [1.0]}
+    assert values == {OURS: [1.0], "a": [1.0]}
 
 
 def test_a_ratio_is_the_median_of_the_pairs() -> None:
@@ -85,8 +85,8 @@ def test_a_ratio_is_the_median_of_the_pairs() -> None:
 
 
 def test_without_pairs_a_ratio_is_of_medians() -> None:
-    (item,) = compared("x", "ms", [3, 4, 8], {"a": [2]}, "<= 0.9")
-    assert (item.ratio, item.ratios, item.met) == (2, "", False)
+    (row_compared,) = compared("x", "ms", [3, 4, 8], {"a": [2]}, "<= 0.9")
+    assert (row_compared.ratio, row_compared.ratios, row_compared.met) == (2, "", False)
 
 
 def test_each_row_is_kept_with_when_it_was_measured(tmp_path: Path) -> None:
@@ -95,8 +95,8 @@ def test_each_row_is_kept_with_when_it_was_measured(tmp_path: Path) -> None:
     save("x", first, "", file, {"when": "then"})
     save("y", other, "", file, {"when": "then"})
     save("x", again, "", file, WHEN)
-    told = json.loads(file.read_text())
-    assert [(figure["name"], figure["ours"], figure["measured"]["when"]) for figure in told["figures"]] == [
+    kept_document = json.loads(file.read_text())
+    assert [(figure["name"], figure["ours"], figure["measured"]["when"]) for figure in kept_document["figures"]] == [
         ("y", 3, "then"),
         ("x", 2, "now"),
     ]
@@ -109,9 +109,9 @@ def test_a_row_that_failed_is_noted_until_it_is_measured(tmp_path: Path) -> None
     save("x", figures, "", file, {"when": "then"})
     for _ in range(2):
         save("x", [], "why", file, WHEN)
-    told = json.loads(file.read_text())
-    assert told["failures"] == [{"row": "x", "reason": "why", "measured": WHEN}]
-    assert [figure["measured"] for figure in told["figures"]] == [{"when": "then"}]
+    kept_document = json.loads(file.read_text())
+    assert kept_document["failures"] == [{"row": "x", "reason": "why", "measured": WHEN}]
+    assert [figure["measured"] for figure in kept_document["figures"]] == [{"when": "then"}]
     save("x", figures, "", file, WHEN)
     assert json.loads(file.read_text())["failures"] == []
 
@@ -127,8 +127,8 @@ async def test_a_row_that_fails_says_why_and_the_next_ones_go_on(error: BaseExce
         def say(self, _: str) -> None:
             pass
 
-    result, failure = await row(Broken(), "x")  # type: ignore[arg-type]
-    assert result == []
+    values, failure = await row(Broken(), "x")  # type: ignore[arg-type]
+    assert values == []
     assert failure.startswith(f"{type(error).__name__}: {str(error)[:4]}")
     assert len(failure) < 600
     assert "\n" not in failure

@@ -7,8 +7,8 @@ from chaos.faults_table import page
 
 def row(fault: str, path: str = "mirror", seed: int = 1, *, lost: int = 0) -> dict[str, Any]:
     counts = dict.fromkeys(("duplicated", "torn", "out_of_order", "foreign", "stuck", "offsets"), 0)
-    told = {"clean": not lost, "told": f"lost {lost}", "date": "2026-11-28", "standstill_seconds": 1.0}
-    return {"path": path, "fault": fault, "seed": seed, "records": 100, "lost": lost, **counts, **told}
+    row = {"clean": not lost, "told": f"lost {lost}", "date": "2026-11-28", "standstill_seconds": 1.0}
+    return {"path": path, "fault": fault, "seed": seed, "records": 100, "lost": lost, **counts, **row}
 
 
 def test_lines_of_what_was_not_run_again_stay() -> None:

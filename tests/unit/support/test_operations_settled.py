@@ -66,8 +66,8 @@ def test_nothing_differs() -> None:
 
 def everywhere(change: Callable[[dict[str, Any]], Any]) -> list[Told]:
     actual_everywhere = told()
-    for item in actual_everywhere:
-        change(item.expanded["x"])
+    for connector in actual_everywhere:
+        change(connector.expanded["x"])
     return actual_everywhere
 
 
@@ -91,7 +91,7 @@ def failed(expanded: dict[str, Any]) -> None:
     ],
 )
 def test_what_workers_tell_differs(workers: list[Told], text: str) -> None:
-    assert any(text in item for item in differing(config(), workers, []))
+    assert any(text in difference for difference in differing(config(), workers, []))
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_what_workers_tell_differs(workers: list[Told], text: str) -> None:
     ],
 )
 def test_what_is_asked_for_differs(state: ConfigState, text: str) -> None:
-    assert any(text in item for item in differing(state, told(), []))
+    assert any(text in difference for difference in differing(state, told(), []))
 
 
 @pytest.mark.parametrize(
     "runs", [[run(HERE)], [run(), run()], [run(state=wire.COPY_RUN_STATE_DRAINING)], [run(), run(HERE)]]
 )
 def test_copy_runs_differ(runs: list[wire.CopyRun]) -> None:
-    assert any("copy run of" in item for item in differing(config(), told(), runs))
+    assert any("copy run of" in difference for difference in differing(config(), told(), runs))

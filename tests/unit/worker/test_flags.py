@@ -55,7 +55,7 @@ def test_what_may_be_left_out_has_its_default(started: list[dict[str, Any]]) -> 
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "message"),
     [
         ("-brokers b:1", "-group, -offsets, -configs must be given"),
         ("-brokers b -group g -offsets o -configs k", "-brokers: 'b' is not legal: host:port"),
@@ -75,13 +75,13 @@ def test_what_may_be_left_out_has_its_default(started: list[dict[str, Any]]) -> 
     ],
 )
 def test_wrong_flags_are_told_with_the_usage(
-    words: str, told: str, started: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
+    words: str, message: str, started: list[dict[str, Any]], capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         worker_main.main(words.split())
     assert ended.value.code == 2
     output = capsys.readouterr().err
-    assert told in output
+    assert message in output
     assert "usage: keelman worker -brokers HOST:PORT" in output
     assert not started
 
@@ -95,7 +95,7 @@ def test_files_stand_where_connect_has_them(started: list[dict[str, Any]]) -> No
     started.clear()
     assert worker_main.main(["standalone", "w.properties", "a.properties", "b.json", "--spark-address=s:1"]) == 0
     assert worker_main.main(["standalone", "w.properties"]) == 0
-    assert [item.get("connector_files") for item in started] == [["a.properties", "b.json"], None]
+    assert [start.get("connector_files") for start in started] == [["a.properties", "b.json"], None]
     assert all(entry["standalone"] for entry in started)
 
 

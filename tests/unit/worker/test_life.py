@@ -44,14 +44,14 @@ def test_a_task_feels_what_its_slot_may_act_on() -> None:
 
 
 def test_what_is_the_same_task_still_is_not_fenced() -> None:
-    zero, item, other = {"n": "0"}, {"n": "1"}, {"n": "other"}
-    former = in_force(MIRROR, zero, item)
-    assert changed_tasks([former], in_force({**MIRROR, "topics": "a,b"}, zero, item), 2) == []
-    assert changed_tasks([former], in_force(MIRROR, zero, other), 2) == [1]
-    assert changed_tasks([former], in_force(MIRROR, zero), 2) == [1], "gone"
-    assert changed_tasks([former], in_force(MIRROR, zero, item, other), 2) == [], "a new one was nobody before"
-    assert changed_tasks([former], in_force({**MIRROR, "consumer.x": "y"}, zero, item), 2) == [0, 1]
-    between = in_force(MIRROR, other, item)
+    idle, first, other = {"n": "0"}, {"n": "1"}, {"n": "other"}
+    former = in_force(MIRROR, idle, first)
+    assert changed_tasks([former], in_force({**MIRROR, "topics": "a,b"}, idle, first), 2) == []
+    assert changed_tasks([former], in_force(MIRROR, idle, other), 2) == [1]
+    assert changed_tasks([former], in_force(MIRROR, idle), 2) == [1], "gone"
+    assert changed_tasks([former], in_force(MIRROR, idle, first, other), 2) == [], "a new one was nobody before"
+    assert changed_tasks([former], in_force({**MIRROR, "consumer.x": "y"}, idle, first), 2) == [0, 1]
+    between = in_force(MIRROR, other, first)
     assert changed_tasks([former, between], former, 2) == [0], "it was another one meanwhile"
     assert changed_tasks([former, None], former, 2) == [0, 1], "nobody knows what was there"
 
@@ -120,10 +120,10 @@ def test_intervals_that_hold_commits_back_stall_nothing() -> None:
 
 
 def test_what_connect_has_no_words_for_has_a_field_of_its_own() -> None:
-    told = Status("RUNNING", "h:1", 4, None, "1", {"restart": {"attempt": 3}})
-    assert orjson.loads(told.value())["keelman"] == {"restart": {"attempt": 3}}
+    status = Status("RUNNING", "h:1", 4, None, "1", {"restart": {"attempt": 3}})
+    assert orjson.loads(status.value())["keelman"] == {"restart": {"attempt": 3}}
     state = StatusState()
-    state.apply("status-task-x-0", told.value())
+    state.apply("status-task-x-0", status.value())
     assert (state.attempts(Work("x", 0)), state.attempts(Work("x", 1))) == (3, 0)
     state.apply("status-task-x-0", b'{"state":"RUNNING","worker_id":"h:1","generation":4,"keelman":7}')
     assert state.attempts(Work("x", 0)) == 0
@@ -174,8 +174,8 @@ def test_a_flood_is_slowed_down() -> None:
     assert time.monotonic() - begun > 1.0
     assert done.stdout == b""
     assert done.stderr.startswith(b"xxxx")
-    told = [line for line in done.stderr.splitlines() if not line.startswith(b"x")]
-    assert told == [b"acme.Flood.poll writes more than its output takes, 50000 bytes a second: it is held back"]
+    logged = [line for line in done.stderr.splitlines() if not line.startswith(b"x")]
+    assert logged == [b"acme.Flood.poll writes more than its output takes, 50000 bytes a second: it is held back"]
 
 
 def test_memory_is_bound_beside_what_a_process_has_set_aside() -> None:

@@ -43,7 +43,7 @@ def test_a_file_of_a_connector_is_known_by_its_content(tmp_path: Path, text: str
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("tasks.max=2\n", "name is missing"),
         ('{"name": "c",', "it begins as JSON and is not JSON: Expecting property name"),
@@ -54,12 +54,12 @@ def test_a_file_of_a_connector_is_known_by_its_content(tmp_path: Path, text: str
         ('{"name": "c", "a": ["b"]}', "Cannot deserialize value of type `java.lang.String` from Array value"),
     ],
 )
-def test_what_is_no_connector_is_told_with_its_file(tmp_path: Path, text: str, told: str) -> None:
+def test_what_is_no_connector_is_told_with_its_file(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "c"
     file.write_text(text)
     with pytest.raises(InvalidArgument, match=str(file)) as caught:
         read_connector(file)
-    assert told in caught.value.message
+    assert message in caught.value.message
 
 
 @pytest.mark.parametrize("text", ['{"name": " c ", %s}', '{"name": " c ", "config": {"name": "c", %s}}'])
@@ -128,17 +128,17 @@ async def test_an_offset_topic_of_a_connector_is_told_to_mean_nothing(tmp_path: 
     with structlog.testing.capture_logs() as logged:
         for name, more in (("a", {"offsets.storage.topic": "mine"}), ("b", {}), ("a", {"offsets.storage.topic": "no"})):
             await store.config_topic.write([records.connector_record(name, {"name": name, **more})])
-    told = {"connector": "a", "topic": "mine", "file": str(tmp_path / "offsets"), "log_level": "warning"}
-    assert logged == [{"event": "offset_topic_ignored", **told}], "once, when it is created"
+    start_line = {"connector": "a", "topic": "mine", "file": str(tmp_path / "offsets"), "log_level": "warning"}
+    assert logged == [{"event": "offset_topic_ignored", **start_line}], "once, when it is created"
 
 
 async def test_one_file_of_offsets_is_one_workers(tmp_path: Path) -> None:
     file, link = tmp_path / "offsets", tmp_path / "link"
     link.symlink_to(file)
-    told = f"a file that no other worker uses: the worker with process id {os.getpid()} uses it"
+    legal = f"a file that no other worker uses: the worker with process id {os.getpid()} uses it"
     async with opened(file):
         for same in (file, link):
-            with pytest.raises(InvalidArgument, match=told):
+            with pytest.raises(InvalidArgument, match=legal):
                 async with opened(same):
                     pass
     async with opened(link):
@@ -167,14 +167,16 @@ async def test_a_place_that_cannot_be_written_is_told_at_once() -> None:
         store_of(Path("/proc/none/offsets"))
 
 
-@pytest.mark.parametrize(("content", "told"), [(b"no map", "a file of Connect's offsets"), (None, "a readable file")])
-async def test_what_is_no_file_of_offsets_is_refused(tmp_path: Path, content: bytes | None, told: str) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"no map", "a file of Connect's offsets"), (None, "a readable file")]
+)
+async def test_what_is_no_file_of_offsets_is_refused(tmp_path: Path, content: bytes | None, message: str) -> None:
     file = tmp_path / "offsets"
     if content is None:
         file.mkdir()
     else:
         file.write_bytes(content)
-    with pytest.raises(InvalidArgument, match=told):
+    with pytest.raises(InvalidArgument, match=message):
         store_of(file)
     assert content is None or file.read_bytes() == content, "it is left as it was"
 
@@ -193,13 +195,15 @@ def _no_space(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
 
 
-@pytest.mark.parametrize(("log", "told"), [("/dev/full", "No space left on device"), ("/", "Is a directory")])
-async def test_a_log_that_cannot_be_written_is_told_before_spark_starts(tmp_path: Path, log: str, told: str) -> None:
+@pytest.mark.parametrize(("log", "message"), [("/dev/full", "No space left on device"), ("/", "Is a directory")])
+async def test_a_log_that_cannot_be_written_is_told_before_spark_starts(tmp_path: Path, log: str, message: str) -> None:
     folder = tmp_path / "worker"
     folder.mkdir()
     (folder / "spark.log").symlink_to(log)
     beside = SparkBeside(folder, tmp_path / "s.sock")
-    with pytest.raises(InvalidArgument, match=rf"worker\.home: '{folder}' is not legal: a writable folder \({told}\)"):
+    with pytest.raises(
+        InvalidArgument, match=rf"worker\.home: '{folder}' is not legal: a writable folder \({message}\)"
+    ):
         async with beside.running(asyncio.Event()):
             pass
 

@@ -15,8 +15,8 @@ def test_its_secrets_are_not_logged(tmp_path: Path) -> None:
     file.write_text(f"sasl.jaas.config={jaas}\nssl.key.password=canary-key\nsecurity.protocol=SASL_SSL\n")
     client_properties = read_client_properties("spark.reports_properties_file", file)
     assert client_properties["ssl.key.password"] == "canary-key"
-    said = REDACTOR.hide("SASL_SSL: no mechanism takes canary-in-jaas, key canary-key")
-    assert said == f"SASL_SSL: no mechanism takes {HIDDEN}, key {HIDDEN}"
+    hidden = REDACTOR.hide("SASL_SSL: no mechanism takes canary-in-jaas, key canary-key")
+    assert hidden == f"SASL_SSL: no mechanism takes {HIDDEN}, key {HIDDEN}"
 
 
 def test_a_file_that_cannot_be_read_is_named_by_its_setting(tmp_path: Path) -> None:

@@ -46,6 +46,6 @@ def test_a_worker_cannot_have_its_agent_read_elsewhere_wait_or_keep_much(tmp_pat
     assert ReachNote.read(file, 7) is None
     file.unlink()
     ReachNote(7, "BROKERS_REFUSE", "x" * 10_000).write(file)
-    result = ReachNote.read(file, 7)
-    assert result is not None
-    assert len(result.message) == MAX_MESSAGE
+    note = ReachNote.read(file, 7)
+    assert note is not None
+    assert len(note.message) == MAX_MESSAGE

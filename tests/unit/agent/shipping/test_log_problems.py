@@ -48,34 +48,34 @@ async def running(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     monkeypatch.setattr(module, "SHOWN_SECONDS", 0.3)
     monkeypatch.setattr(module, "MAX_BACKOFF_SECONDS", 0.1)
     (tmp_path / "log").write_bytes(b"one\n")
-    target, told = Target("it is away"), list[str]()
+    target, messages = Target("it is away"), list[str]()
     stream = Stream("demo-0", "worker/demo/0", tmp_path / "log", "0" * 17)
 
     def note() -> None:
-        told.append("" if delivery.shown is None else delivery.shown.message)
+        messages.append("" if delivery.shown is None else delivery.shown.message)
 
     delivery = Delivery(stream, "s3", tmp_path / "kept.json", lambda keep: target, note)
     task = asyncio.ensure_future(delivery.run())
-    yield delivery, target, told
+    yield delivery, target, messages
     task.cancel()
     await asyncio.wait([task])
 
 
 async def test_a_lasting_problem_is_told_once_and_its_end(running: tuple[Delivery, Target, list[str]]) -> None:
-    result, target, told = running
+    delivery, target, messages = running
     await eventually(lambda: target.tries >= 2)
-    assert not told, "it may be over in a moment"
-    await eventually(lambda: told)
+    assert not messages, "it may be over in a moment"
+    await eventually(lambda: messages)
     tries = target.tries
     await eventually(lambda: target.tries >= tries + 3)
-    assert len(told) == 1, "not each answer anew"
-    assert told[0].startswith("it is away, answer ")
-    assert result.shown is not None
-    assert (result.shown.stream, result.shown.target) == ("demo-0", "s3")
-    since = result.shown.since.ToDatetime()
+    assert len(messages) == 1, "not each answer anew"
+    assert messages[0].startswith("it is away, answer ")
+    assert delivery.shown is not None
+    assert (delivery.shown.stream, delivery.shown.target) == ("demo-0", "s3")
+    since = delivery.shown.since.ToDatetime()
     target.problem = ""
-    await eventually(lambda: len(told) == 2)
-    assert (told[1], result.shown) == ("", None)
+    await eventually(lambda: len(messages) == 2)
+    assert (messages[1], delivery.shown) == ("", None)
     assert len(target.lines) == 1
     assert since.year > 2000
 
@@ -83,8 +83,8 @@ async def test_a_lasting_problem_is_told_once_and_its_end(running: tuple[Deliver
 async def test_a_text_that_becomes_another_is_told_in_time(
     running: tuple[Delivery, Target, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, target, told = running
-    await eventually(lambda: told)
+    _, target, messages = running
+    await eventually(lambda: messages)
     monkeypatch.setattr(module, "RETOLD_SECONDS", 0.1)
     target.problem = "it is full"
-    await eventually(lambda: any(text.startswith("it is full") for text in told))
+    await eventually(lambda: any(text.startswith("it is full") for text in messages))

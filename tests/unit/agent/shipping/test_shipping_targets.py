@@ -96,7 +96,12 @@ async def test_an_object_is_put_again_as_it_was(tmp_path: Path) -> None:
 
 async def test_when_an_object_is_due() -> None:
     target = BucketTarget(lambda: FolderStore(Path("x")), "a", lambda _: None, asyncio.Semaphore(1), 100, 5.0)
-    assert [target.is_due(*item) for item in ((0, 9), (99, 4.9), (100, 0), (1, 5))] == [False, False, True, True]
+    assert [target.is_due(*size_and_age) for size_and_age in ((0, 9), (99, 4.9), (100, 0), (1, 5))] == [
+        False,
+        False,
+        True,
+        True,
+    ]
 
 
 def test_where_a_bucket_is() -> None:

@@ -46,10 +46,10 @@ WORKLOADS = {
 @pytest.mark.parametrize("kind", list(WORKLOADS))
 def test_each_service_reads_the_settings_written_for_it(kind: str, tmp_path: Path) -> None:
     home = Home(tmp_path)
-    result = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=WORKLOADS[kind]), home)
-    assert result.command[1:6] == ("-P", "-m", f"keelman.{kind}", "run", "--file")
+    command = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=WORKLOADS[kind]), home)
+    assert command.command[1:6] == ("-P", "-m", f"keelman.{kind}", "run", "--file")
     file = tmp_path / "settings.toml"
-    file.write_text(result.files["settings.toml"])
+    file.write_text(command.files["settings.toml"])
     settings = load(importlib.import_module(f"keelman.{kind}.settings").Settings, kind, file=file).settings
     assert settings.health_socket == home.socket(f"{kind}/x/0")
     match kind:
@@ -58,23 +58,23 @@ def test_each_service_reads_the_settings_written_for_it(kind: str, tmp_path: Pat
             assert (settings.port, settings.controller_port, settings.node_id) == (9192, 9193, 3)
             assert settings.properties == dict(spec.properties)
             assert settings.home.is_relative_to(home.workload("broker/x/0"))
-            assert result.ports == (("127.0.0.1", 9192), ("127.0.0.1", 9193))
+            assert command.ports == (("127.0.0.1", 9192), ("127.0.0.1", 9193))
         case "spark":
             assert (settings.port, settings.master, settings.node) == (7431, "local[9,1]", "n1")
-            assert result.ports == (("127.0.0.1", 7431),)
+            assert command.ports == (("127.0.0.1", 7431),)
         case "worker":
             spec = WORKLOADS[kind].worker
             assert (settings.worker_cluster, settings.spark_address) == ("demo", "127.0.0.1:7431")
             assert settings.reports_bootstrap_servers == "127.0.0.1:9192"
             assert settings.properties_file == home.workload("worker/x/0") / "worker.properties"
-            assert javaproperties.loads(result.files["worker.properties"]) == dict(spec.properties)
-            assert result.ports == (("127.0.0.1", 8084),)
+            assert javaproperties.loads(command.files["worker.properties"]) == dict(spec.properties)
+            assert command.ports == (("127.0.0.1", 8084),)
 
 
 def test_a_worker_has_a_port_for_each_of_its_listeners(tmp_path: Path) -> None:
     spec = WorkerWorkload(host="10.0.0.4", port=8083, admin_port=8084, metrics_port=8085, reserved_ports=[9000])
-    result = COMMANDS["worker"](Workload(name="worker/x/0", spec=WorkloadSpec(worker=spec)), Home(tmp_path))
-    assert result.ports == (("10.0.0.4", 8083), ("10.0.0.4", 8084), ("10.0.0.4", 8085))
+    command = COMMANDS["worker"](Workload(name="worker/x/0", spec=WorkloadSpec(worker=spec)), Home(tmp_path))
+    assert command.ports == (("10.0.0.4", 8083), ("10.0.0.4", 8084), ("10.0.0.4", 8085))
 
 
 def test_a_broker_only_has_one_port_and_the_voters(tmp_path: Path) -> None:
@@ -83,13 +83,13 @@ def test_a_broker_only_has_one_port_and_the_voters(tmp_path: Path) -> None:
         voters="0@10.0.0.1:9093,1@10.0.0.2:9093,2@10.0.0.3:9093", replicas=3, heap_mb=700,
         routes={"a.example": "10.0.0.9"},
     )  # fmt: skip
-    result = COMMANDS["broker"](Workload(name="broker/x/4", spec=WorkloadSpec(broker=spec)), Home(tmp_path))
+    command = COMMANDS["broker"](Workload(name="broker/x/4", spec=WorkloadSpec(broker=spec)), Home(tmp_path))
     file = tmp_path / "settings.toml"
-    file.write_text(result.files["settings.toml"])
+    file.write_text(command.files["settings.toml"])
     settings = load(importlib.import_module("keelman.broker.settings").Settings, "broker", file=file).settings
-    assert result.ports == (("10.0.0.4", 9092),)
+    assert command.ports == (("10.0.0.4", 9092),)
     assert (settings.controller, settings.replicas, len(settings.voters), settings.heap_mb) == (False, 3, 3, 700)
-    assert result.routes == Home(tmp_path).workload("broker/x/4") / "routes.json"
+    assert command.routes == Home(tmp_path).workload("broker/x/4") / "routes.json"
 
 
 def test_what_a_broker_is_told_to_have_beside_its_folder_is_below_the_data_root(tmp_path: Path) -> None:
@@ -100,13 +100,13 @@ def test_what_a_broker_is_told_to_have_beside_its_folder_is_below_the_data_root(
     spec.data_folders.extend(["/data/x-0", "/more/x-0"])
     workload = Workload(name="broker/x/0", spec=WorkloadSpec(broker=spec))
     for table, root in ((COMMANDS, home.broker_data), (command_table(data_root=Path("/")), Path("/"))):
-        result = table["broker"](workload, home)
+        command = table["broker"](workload, home)
         expected = [root / "data/x-0", root / "more/x-0"]
         file = tmp_path / "settings.toml"
-        file.write_text(result.files["settings.toml"])
+        file.write_text(command.files["settings.toml"])
         settings = load(importlib.import_module("keelman.broker.settings").Settings, "broker", file=file).settings
         assert settings.data_folders == tuple(map(str, expected))
-        assert result.folders == tuple(expected)
+        assert command.folders == tuple(expected)
     spec.data_folders[0] = "/data/../../etc"
     with pytest.raises(InvalidArgument, match="data_folders"):
         COMMANDS["broker"](Workload(name="broker/x/0", spec=WorkloadSpec(broker=spec)), home)
@@ -118,13 +118,13 @@ def test_how_brokers_of_reports_are_reached_stands_in_a_file(kind: str, tmp_path
     spec.CopyFrom(WORKLOADS[kind])
     getattr(spec, kind).reports_client_properties.update({"sasl.jaas.config": 'x required password="a b";'})
     home = Home(tmp_path)
-    result = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=spec), home)
-    assert "password" not in result.files["settings.toml"] + " ".join(result.command)
-    (tmp_path / "settings.toml").write_text(result.files["settings.toml"])
+    command = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=spec), home)
+    assert "password" not in command.files["settings.toml"] + " ".join(command.command)
+    (tmp_path / "settings.toml").write_text(command.files["settings.toml"])
     module = importlib.import_module(f"keelman.{kind}.settings")
     settings = load(module.Settings, kind, file=tmp_path / "settings.toml").settings
     assert settings.reports_properties_file == home.workload(f"{kind}/x/0") / "reports.properties"
-    (tmp_path / "reports.properties").write_text(result.files["reports.properties"])
+    (tmp_path / "reports.properties").write_text(command.files["reports.properties"])
     client_properties = read_client_properties("x", tmp_path / "reports.properties")
     assert client_properties == {"sasl.jaas.config": 'x required password="a b";'}
     plain = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=WORKLOADS[kind]), home)
@@ -150,21 +150,21 @@ def test_a_worker_gets_its_plugins_behind_its_own_and_java_workers_what_they_kno
     driver = PluginFile(name="driver", version="2", sha256="cd", file_name="driver.jar")
     properties = {"plugin.path": "/opt/mine", "keelman.cpus": "2", "group.id": "g", "keelman.metrics.listeners": "x"}
     spec = WorkerWorkload(host="10.0.0.1", port=8083, properties=properties, plugins=[acme], libraries=[driver])
-    result = COMMANDS["worker"](Workload(name="worker/demo/0", spec=WorkloadSpec(worker=spec)), home)
-    tree = javaproperties.loads(result.files["worker.properties"])
+    command = COMMANDS["worker"](Workload(name="worker/demo/0", spec=WorkloadSpec(worker=spec)), home)
+    tree = javaproperties.loads(command.files["worker.properties"])
     assert tree["plugin.path"] == f"/opt/mine,{tmp_path}/plugins/ab"
     assert tree["keelman.plugin.libraries"] == f"{tmp_path}/plugins/cd"
-    assert tomllib.loads(result.files["settings.toml"])["plugins"] == {f"{tmp_path}/plugins/ab": "acme 1"}
-    assert result.files["plugins.json"] == '["ab", "cd"]'
+    assert tomllib.loads(command.files["settings.toml"])["plugins"] == {f"{tmp_path}/plugins/ab": "acme 1"}
+    assert command.files["plugins.json"] == '["ab", "cd"]'
 
     spec.kafka_connect, spec.metrics_port = True, 9400
     java = Workload(name="worker/demo/0", spec=WorkloadSpec(worker=spec), limits=ResourceLimits(memory_bytes=1 << 30))
-    result = COMMANDS["worker"](java, home)
-    assert result.command[3:5] == ("keelman.kafka_connect", "run")
-    assert result.ports == (("10.0.0.1", 8083), ("10.0.0.1", 9400))
-    tree = javaproperties.loads(result.files["worker.properties"])
+    command = COMMANDS["worker"](java, home)
+    assert command.command[3:5] == ("keelman.kafka_connect", "run")
+    assert command.ports == (("10.0.0.1", 8083), ("10.0.0.1", 9400))
+    tree = javaproperties.loads(command.files["worker.properties"])
     assert tree == {"group.id": "g", "plugin.path": f"/opt/mine,{tmp_path}/plugins/ab"}
-    file = _written(tmp_path / "s.toml", result.files["settings.toml"])
+    file = _written(tmp_path / "s.toml", command.files["settings.toml"])
     settings = load(ConnectSettings, "kafka_connect", environment={}, file=file).settings
     assert (settings.heap_mb, settings.url) == (614, "http://10.0.0.1:8083")
     assert settings.libraries == (f"{tmp_path}/plugins/cd",)

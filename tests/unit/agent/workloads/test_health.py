@@ -40,9 +40,9 @@ async def test_what_a_worker_notes_of_its_reach_is_reported(tmp_path: Path, note
         siblings.start(watch.run())
         note.write(tmp_path / FILE)
         await news.wait()
-        new_status = status(local)
-        assert (new_status.state, new_status.reason) == (WorkloadState.WORKLOAD_STATE_STARTING, note.reason)
-        assert new_status.message == note.message
+        reported_status = status(local)
+        assert (reported_status.state, reported_status.reason) == (WorkloadState.WORKLOAD_STATE_STARTING, note.reason)
+        assert reported_status.message == note.message
         news.clear()
         (tmp_path / FILE).unlink()
         await news.wait()

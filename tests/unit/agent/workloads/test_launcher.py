@@ -67,8 +67,8 @@ async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_p
 
     def status(state: WorkloadState.ValueType, text: str = "") -> bool:
         assert not running.done(), running.result()
-        [result] = supervisor.workloads()
-        return result.status.state == state and text in result.status.message
+        [workload] = supervisor.workloads()
+        return workload.status.state == state and text in workload.status.message
 
     running = asyncio.ensure_future(supervisor.run())
     try:

@@ -51,9 +51,9 @@ def worker(host: str = AWAY, **fields: Any) -> WorkerWorkload:
 def test_a_worker_that_asks_who_calls_is_started_with_its_spark_service_on_loopback(
     tmp_path: Path, spec: WorkerWorkload
 ) -> None:
-    result = prepared(tmp_path, HTTPS, worker=spec)
-    assert 'spark_address = "127.0.0.1:7430"' in result.files["settings.toml"]
-    assert result.ports[0] == (AWAY, 8083)
+    command = prepared(tmp_path, HTTPS, worker=spec)
+    assert 'spark_address = "127.0.0.1:7430"' in command.files["settings.toml"]
+    assert command.ports[0] == (AWAY, 8083)
 
 
 @pytest.mark.parametrize(
@@ -104,9 +104,9 @@ def test_a_broker_that_asks_who_calls_is_started_once_it_has_a_certificate(tmp_p
     older = Home(tmp_path).workload("broker/old/0") / KEYSTORE
     write_file(older, b"of before")
     certificate.begin()
-    result = prepared(tmp_path, HTTPS, certificate, broker=spec)
-    assert result.files[KEYSTORE] == issued.key_pem + issued.chain_pem == older.read_text()
-    settings = tomllib.loads(result.files["settings.toml"])
+    command = prepared(tmp_path, HTTPS, certificate, broker=spec)
+    assert command.files[KEYSTORE] == issued.key_pem + issued.chain_pem == older.read_text()
+    settings = tomllib.loads(command.files["settings.toml"])
     own = Home(tmp_path).workload("broker/x/0")
     assert (settings["tls_keystore"], settings["tls_truststore"]) == (str(own / KEYSTORE), str(own / AUTHORITY))
     assert settings["client_certificates"] == "true"
@@ -129,8 +129,8 @@ def test_brokers_that_anybody_may_ask_are_refused(tmp_path: Path, spec: BrokerWo
 
 
 def test_spark_keeps_to_loopback(tmp_path: Path) -> None:
-    result = prepared(tmp_path, HTTPS, spark=SparkWorkload(host=AWAY, port=7430, master="local[1]"))
-    assert result.ports == (("127.0.0.1", 7430),)
+    command = prepared(tmp_path, HTTPS, spark=SparkWorkload(host=AWAY, port=7430, master="local[1]"))
+    assert command.ports == (("127.0.0.1", 7430),)
 
 
 def test_the_address_of_such_a_node_may_be_off_loopback() -> None:

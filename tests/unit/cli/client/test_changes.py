@@ -73,8 +73,8 @@ class Updated:
 
 async def test_an_update_is_waited_for_until_it_has_been_planned() -> None:
     gateway: Any = Updated()
-    result = await wait_for_update(gateway, WORKER_CLUSTERS, "demo", generation=7, seconds=10)
-    assert (gateway.asked, result.status.observed_generation) == (3, 7)
+    updated = await wait_for_update(gateway, WORKER_CLUSTERS, "demo", generation=7, seconds=10)
+    assert (gateway.asked, updated.status.observed_generation) == (3, 7)
 
 
 def test_a_change_is_told_with_its_worker_and_a_halt_ends_the_wait() -> None:
@@ -137,8 +137,8 @@ async def test_a_drain_with_nowhere_to_go_says_why_at_once() -> None:
     others = [node("n2", "OFFLINE"), node("n3", "ONLINE", cordoned=True), node("n4", "ONLINE", draining=True)]
     with pytest.raises(NotReached, match=r"node n1 is not drained: .* n2 is OFFLINE, n3 is cordoned, n4 is draining"):
         await wait_for_drain(cast("Gateway", Nodes(*others, carried=CARRIED)), "n1", seconds=60)
-    result = await wait_for_drain(cast("Gateway", Nodes(carried=("spark/n1",))), "n1", seconds=60)
-    assert not result.movable
+    drained = await wait_for_drain(cast("Gateway", Nodes(carried=("spark/n1",))), "n1", seconds=60)
+    assert not drained.movable
 
 
 async def test_a_worker_that_is_to_end_needs_no_other_node() -> None:

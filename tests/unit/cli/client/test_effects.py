@@ -30,7 +30,7 @@ def run(task: int, records: int = 0, lag: int = -1, *, at: int = 1, **more: Any)
 
 
 @pytest.mark.parametrize(
-    ("runs", "told"),
+    ("runs", "line"),
     [
         ([], None),
         ([run(0, 5)], None),
@@ -49,8 +49,8 @@ def run(task: int, records: int = 0, lag: int = -1, *, at: int = 1, **more: Any)
         ([run(0, 5), run(1, 5, uid="former")], None),
     ],
 )
-def test_each_task_shows_a_record_or_that_there_is_none(runs: list[CopyRun], told: str | None) -> None:
-    assert copied_text(TASKS, runs, {"former"}) == told
+def test_each_task_shows_a_record_or_that_there_is_none(runs: list[CopyRun], line: str | None) -> None:
+    assert copied_text(TASKS, runs, {"former"}) == line
 
 
 def test_what_did_not_come_in_time_says_what_there_is_instead_and_why() -> None:

@@ -47,20 +47,20 @@ async def test_notes_on_a_configuration_go_to_standard_error(capsys: pytest.Capt
     connector = Connector(name="c", notes=["fiel: unknown, did you mean file?", "x: unknown, nothing reads it"])
     gateway = Gateway(Link(CreateConnectorResponse(connector=connector)))
     assert await gateway.create_connector("demo", "c", {}) == connector
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.splitlines() == [
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert printed.err.splitlines() == [
         "keelman: note: fiel: unknown, did you mean file?",
         "keelman: note: x: unknown, nothing reads it",
     ]
 
 
 async def test_notes_on_worker_properties_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
-    told = ["keelman.cpu: unknown, did you mean keelman.cpus?", "zzz: unknown, nothing reads it"]
+    warnings = ["keelman.cpu: unknown, did you mean keelman.cpus?", "zzz: unknown, nothing reads it"]
     worker_cluster = WorkerCluster(name="demo")
-    gateway = Gateway(Link(CreateWorkerClusterResponse(worker_cluster=worker_cluster, notes=told)))
+    gateway = Gateway(Link(CreateWorkerClusterResponse(worker_cluster=worker_cluster, notes=warnings)))
     assert await gateway.create(kinds.WORKER_CLUSTERS, "demo", WorkerClusterSpec()) == worker_cluster
-    assert capsys.readouterr().err.splitlines() == [f"keelman: note: {note}" for note in told]
+    assert capsys.readouterr().err.splitlines() == [f"keelman: note: {note}" for note in warnings]
 
 
 class Changing(Link):
@@ -93,8 +93,8 @@ def with_b(spec: Any) -> list[str]:
 
 async def test_an_update_is_edited_again_where_somebody_else_was_first() -> None:
     link = Changing(conflicts=1)
-    result, changed = await Gateway(link).update(kinds.WORKER_CLUSTERS, "w", with_b)
-    assert (dict(result.spec.properties), changed) == ({"a": "1", "b": "2"}, True)
+    updated, changed = await Gateway(link).update(kinds.WORKER_CLUSTERS, "w", with_b)
+    assert (dict(updated.spec.properties), changed) == ({"a": "1", "b": "2"}, True)
     assert [(request.etag, dict(request.spec.labels)) for request in link.requests] == [
         ("1", {"n": "1"}),
         ("0", {"n": "0"}),

@@ -23,9 +23,9 @@ def test_versions_are_apart_and_what_only_lists_say_is_shown() -> None:
     ]  # fmt: skip
     used = Plugin(name="acme", version="2", worker_clusters=["demo"])
     assert followed.report([ONE, used]) == [("acme:2", used)]
-    said = Plugin(name="acme", version="2", description="new")
+    named_plugin = Plugin(name="acme", version="2", description="new")
     changed = Plugin(name="acme", version="2", description="new", worker_clusters=["demo"])
-    assert followed.fold([event(EVENT_TYPE_UPDATED, said)]) == [("acme:2", changed)]
+    assert followed.fold([event(EVENT_TYPE_UPDATED, named_plugin)]) == [("acme:2", changed)]
     assert followed.fold([event(EVENT_TYPE_DELETED, ONE)]) == [("acme:1", None)]
     assert followed.all() == [changed]
     assert table(kinds.PLUGINS, followed.all(), wide=False).row_count == 1

@@ -22,7 +22,7 @@ from keelman.runtime.home import Home
 
 @pytest.mark.parametrize("chunk", [1, 2, 3, 1 << 20])
 @pytest.mark.parametrize(
-    ("content", "said"),
+    ("content", "message"),
     [
         (b"a\nb\r\nc\n", "line 2, byte 3: a carriage return"),
         (b"\r", "line 1, byte 0: a carriage return"),
@@ -34,14 +34,14 @@ from keelman.runtime.home import Home
     ],
 )
 def test_what_lines_cannot_carry_is_named_with_its_place(
-    content: bytes, said: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    content: bytes, message: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(text, "CHUNK_BYTES", chunk)
     file = tmp_path / "given"
     file.write_bytes(content)
     with pytest.raises(InvalidArgument) as raised:
         check_text(file)
-    assert said in raised.value.message
+    assert message in raised.value.message
     assert str(file) in raised.value.message
     assert "legal is" in raised.value.message
 

@@ -52,7 +52,7 @@ def said(findings: Sequence[Finding]) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("node_given", "results"),
+    ("examined", "results"),
     [
         (node(), []),
         (node("EXPECTED", version="0.1"), []),
@@ -72,8 +72,8 @@ def said(findings: Sequence[Finding]) -> list[tuple[str, str]]:
         (node(python_version="", java_version="", clock_ms=None, open_files_limit=None), []),
     ],
 )
-def test_nodes(node_given: Node, results: list[tuple[str, str]]) -> None:
-    assert said(list(node_findings([node_given], "1.0"))) == results
+def test_nodes(examined: Node, results: list[tuple[str, str]]) -> None:
+    assert said(list(node_findings([examined], "1.0"))) == results
 
 
 def test_a_node_with_one_user_for_tenants() -> None:
@@ -150,7 +150,7 @@ def test_worker_clusters_topics_and_definitions() -> None:
 def test_storage_topics(fields: dict[str, Any], problem: str | None) -> None:
     well: dict[str, Any] = {"policy": "compact", "partitions": 1, "replicas": 3, "brokers": 3}
     results = list(judged("worker-cluster/w", "config", "c", **well | fields))
-    assert [result.problem for result in results] == ([problem] if problem else [])
+    assert [finding.problem for finding in results] == ([problem] if problem else [])
     assert list(judged("w", "offset", "o", policy="compact", partitions=25, replicas=1, brokers=1)) == []
     named = WorkerCluster(name="w", spec=WorkerClusterSpec(properties={"config.storage.topic": "mine"}))
     assert topics_of(named) == {"config": "mine", "offset": "w.connect-offsets", "status": "w.connect-status"}

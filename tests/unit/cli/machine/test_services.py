@@ -17,11 +17,11 @@ from keelman.state.settings import Settings
 
 
 def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
-    home, told = Home(tmp_path), list[str]()
-    new_free_settings = free_settings(home, told.append)
-    assert free_settings(home, told.append) == new_free_settings
-    assert told == []
-    plans = make_plans(home, new_free_settings, environment={})
+    home, lines = Home(tmp_path), list[str]()
+    settings = free_settings(home, lines.append)
+    assert free_settings(home, lines.append) == settings
+    assert lines == []
+    plans = make_plans(home, settings, environment={})
     ports = [port for plan in plans.values() for *_, port in plan.ports]
     assert len(set(ports)) == len(ports) == 4
     assert plans["agent"].settings.state_address == plans["state"].address
@@ -36,16 +36,16 @@ def test_only_the_process_that_runs_the_system_takes_ports(tmp_path: Path) -> No
 
 
 def test_when_a_kept_port_is_taken_the_new_ones_are_told(tmp_path: Path) -> None:
-    home, told = Home(tmp_path), list[str]()
-    port = int(free_settings(home, told.append)["gateway"]["port"])
+    home, lines = Home(tmp_path), list[str]()
+    port = int(free_settings(home, lines.append)["gateway"]["port"])
     with socket.create_server(("127.0.0.1", port)):
-        new_free_settings = free_settings(home, told.append)
-    (note,) = told
+        settings = free_settings(home, lines.append)
+    (note,) = lines
     assert note.startswith(f"port {port} is taken by another process: this home, which had ")
     assert note.endswith(" now")
-    assert f"has ports {new_free_settings['state']['port']} to " in note
-    assert free_settings(home, told.append) == new_free_settings, "the new ones are kept"
-    assert len(told) == 1
+    assert f"has ports {settings['state']['port']} to " in note
+    assert free_settings(home, lines.append) == settings, "the new ones are kept"
+    assert len(lines) == 1
 
 
 def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) -> None:
@@ -53,17 +53,17 @@ def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) 
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        new_free_settings = free_settings(Home(tmp_path), print)
-        new_free_settings["gateway"]["http_port"] = str(port)
-        plans = make_plans(Home(tmp_path), new_free_settings, environment={})
+        settings = free_settings(Home(tmp_path), print)
+        settings["gateway"]["http_port"] = str(port)
+        plans = make_plans(Home(tmp_path), settings, environment={})
         with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT"):
             check_ports(plans)
 
 
 def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    new_free_settings = free_settings(Home(tmp_path), print)
-    new_free_settings["gateway"]["http_port"] = new_free_settings["gateway"]["port"]
-    plans = make_plans(Home(tmp_path), new_free_settings, environment={})
+    settings = free_settings(Home(tmp_path), print)
+    settings["gateway"]["http_port"] = settings["gateway"]["port"]
+    plans = make_plans(Home(tmp_path), settings, environment={})
     with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):
         check_ports(plans)
 

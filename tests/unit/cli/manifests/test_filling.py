@@ -28,8 +28,8 @@ description:
 
 
 def read(text: str) -> Any:
-    ((_, result),) = yaml_documents(text)
-    return result
+    ((_, document),) = yaml_documents(text)
+    return document
 
 
 def test_all_sorts_of_fields_are_filled() -> None:
@@ -44,7 +44,7 @@ def test_all_sorts_of_fields_are_filled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("{prot: 1}", "spec.prot: unknown field: did you mean 'port'? one of admin_port"),
         ("{port: x}", "spec.port: 'x' is not legal: a whole number"),
@@ -66,10 +66,10 @@ def test_all_sorts_of_fields_are_filled() -> None:
         ("5", "spec: 5 is not legal: fields and their values"),
     ],
 )
-def test_a_mistake_names_field_value_and_what_is_legal(text: str, said: str) -> None:
+def test_a_mistake_names_field_value_and_what_is_legal(text: str, message: str) -> None:
     with pytest.raises(InvalidArgument) as raised:
         fill(WorkerClusterSpec(), read(text), "spec")
-    assert raised.value.message.startswith(said)
+    assert raised.value.message.startswith(message)
 
 
 def test_either_of_two_that_exclude_each_other_within_a_field() -> None:

@@ -25,7 +25,7 @@ def test_texts_stay_as_they_were_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("a: 1\nb: 2\na: 3", "line 3, column 1: not YAML: a: twice"),
         ("a: [1", "line 1"),
@@ -33,10 +33,10 @@ def test_texts_stay_as_they_were_written() -> None:
         ("a: !!python/object:os.system x", "not YAML"),
     ],
 )
-def test_what_is_no_yaml_is_refused_with_its_place(text: str, said: str) -> None:
+def test_what_is_no_yaml_is_refused_with_its_place(text: str, message: str) -> None:
     with pytest.raises(InvalidArgument, match="not YAML") as raised:
         list(yaml_documents(text))
-    assert said in raised.value.message
+    assert message in raised.value.message
 
 
 def test_the_standard_input_is_read_beside_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +68,7 @@ def test_files_folders_and_lists_are_read_in_their_order(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("name: x", "kind: missing: one of secret"),
         ("kind: topik\nname: x", "kind.topik: unknown field: did you mean 'topic'?"),
@@ -83,13 +83,13 @@ def test_files_folders_and_lists_are_read_in_their_order(tmp_path: Path) -> None
         ("kind: [a", "line 1"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, said: str) -> None:
+def test_what_is_wrong_is_named_with_its_place(tmp_path: Path, text: str, message: str) -> None:
     (file := tmp_path / "x.yaml").write_text(text)
     with pytest.raises(ManifestsRefused) as raised:
         read_manifests([str(file)])
     (line,) = raised.value.lines
     assert line.startswith(str(file))
-    assert said in line
+    assert message in line
 
 
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path) -> None:

@@ -26,14 +26,16 @@ from keelman.cli.output.operations import (
 
 
 def operation() -> op.Operation:
-    new_operation = op.Operation(name="op-1", state=op.OPERATION_STATE_RUNNING)
-    new_operation.target.noun, new_operation.target.name = "connector_definition", "lines"
-    first = new_operation.steps.add(name="ask", state=op.OPERATION_STEP_STATE_DONE, attempts=3, message="two\nlines")
+    running_operation = op.Operation(name="op-1", state=op.OPERATION_STATE_RUNNING)
+    running_operation.target.noun, running_operation.target.name = "connector_definition", "lines"
+    first = running_operation.steps.add(
+        name="ask", state=op.OPERATION_STEP_STATE_DONE, attempts=3, message="two\nlines"
+    )
     first.start_time.FromSeconds(0)
     first.end_time.FromMilliseconds(1500)
-    new_operation.steps.add(name="write", state=op.OPERATION_STEP_STATE_RUNNING, message="waits")
-    new_operation.steps.add(name="last", state=op.OPERATION_STEP_STATE_PENDING)
-    return new_operation
+    running_operation.steps.add(name="write", state=op.OPERATION_STEP_STATE_RUNNING, message="waits")
+    running_operation.steps.add(name="last", state=op.OPERATION_STEP_STATE_PENDING)
+    return running_operation
 
 
 def test_an_operations_steps_in_words() -> None:

@@ -101,10 +101,10 @@ def test_wide_shows_more_and_cuts_nothing(capsys: pytest.CaptureFixture[str]) ->
 
 def test_json_and_yaml_have_the_protos_names_and_zeros(capsys: pytest.CaptureFixture[str]) -> None:
     print_list(kinds.NODES, [NODE], "json")
-    (item,) = json.loads(capsys.readouterr().out)["items"]
-    assert item["status"]["memory_bytes"] == str(3 << 30)
-    assert item["status"]["state"] == "NODE_STATE_ONLINE"
-    assert item["status"]["message"] == ""
+    (printed,) = json.loads(capsys.readouterr().out)["items"]
+    assert printed["status"]["memory_bytes"] == str(3 << 30)
+    assert printed["status"]["state"] == "NODE_STATE_ONLINE"
+    assert printed["status"]["message"] == ""
     print_one(kinds.NODES, NODE, "yaml")
     assert yaml.safe_load(capsys.readouterr().out)["name"] == "n1"
     print_list(kinds.NODES, [], "json")
@@ -276,15 +276,15 @@ async def test_a_cluster_without_workers_is_described_by_what_can_be_known(capsy
             return [Worker(name="w/0")] if kind is kinds.WORKERS else []
 
     await print_description(cast("Gateway", Listed()), kinds.WORKER_CLUSTERS, WorkerCluster(name="w"))
-    told = capsys.readouterr()
-    assert "w/0" in told.out
-    assert told.err == "no connectors: no running worker\n"
+    printed = capsys.readouterr()
+    assert "w/0" in printed.out
+    assert printed.err == "no connectors: no running worker\n"
 
 
 def test_nothing_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     print_list(kinds.NODES, [], "table")
-    told = capsys.readouterr()
-    assert (told.out, told.err) == ("", "no nodes\n")
+    printed = capsys.readouterr()
+    assert (printed.out, printed.err) == ("", "no nodes\n")
     print_list(kinds.COPY_RUNS, [], "table")
     assert "--ended" in capsys.readouterr().err
 
@@ -324,8 +324,8 @@ def test_logs_are_those_of_the_processes_behind() -> None:
 def test_clusters_that_do_not_run_may_have_connectors() -> None:
     stopped = WorkerCluster(name="night", status=WorkerClusterStatus(state=CLUSTER_STATE_STOPPED))
     running = WorkerCluster(name="day", status=WorkerClusterStatus(state=CLUSTER_STATE_RUNNING, ready_workers=1))
-    told = ["worker cluster night is STOPPED: its connectors are shown once it runs"]
-    assert at_rest([stopped, running], "") == at_rest([stopped, running], "night") == told
+    notes = ["worker cluster night is STOPPED: its connectors are shown once it runs"]
+    assert at_rest([stopped, running], "") == at_rest([stopped, running], "night") == notes
     assert at_rest([stopped, running], "day") == []
 
 

@@ -63,12 +63,12 @@ def lines_of(kind: Kind) -> list[Any]:
         return [ListedClass(f"com.acme.{LONG}", "transformation", LONG, LONG, LONG)]
     noun = (kind.wire or kind.singular).replace("-", "_")
     module = importlib.import_module(f"keelman.api.{kind.area}.v1.{noun}_pb2")
-    item = filled(getattr(module, "".join(word.capitalize() for word in noun.split("_")))())
+    resource = filled(getattr(module, "".join(word.capitalize() for word in noun.split("_")))())
     if kind is kinds.CONNECTORS:
-        item.ClearField("lag_bytes")  # the lag is counted in one unit
+        resource.ClearField("lag_bytes")  # the lag is counted in one unit
     if kind is kinds.TOPICS:
-        return [topic_line(item)]
-    return list(plan_lines([item])) if kind is kinds.PLANS else [item]
+        return [topic_line(resource)]
+    return list(plan_lines([resource])) if kind is kinds.PLANS else [resource]
 
 
 def printed(kind: Kind, lines: list[Any], room: int = TERMINAL) -> list[str]:
@@ -84,13 +84,13 @@ def columns_of(kind: Kind) -> list[OutputColumn]:
 
 @pytest.mark.parametrize("kind", SHOWN, ids=lambda kind: kind.plural)
 def test_a_table_of_long_values_fits_with_its_words_and_numbers_whole(kind: Kind) -> None:
-    new_table = table(kind, lines_of(kind), wide=False, room=TERMINAL)
-    widths = [column.max_width for column in new_table.columns]
+    shown = table(kind, lines_of(kind), wide=False, room=TERMINAL)
+    widths = [column.max_width for column in shown.columns]
     assert sum(widths) + 2 * (len(widths) - 1) <= TERMINAL
     title, row = printed(kind, lines_of(kind))
     assert max(len(title), len(row)) <= TERMINAL
     assert "\N{HORIZONTAL ELLIPSIS}" not in title
-    for column, width, cell in zip(columns_of(kind), widths, (next(c.cells) for c in new_table.columns), strict=True):
+    for column, width, cell in zip(columns_of(kind), widths, (next(c.cells) for c in shown.columns), strict=True):
         if column.name:
             assert width >= MIN_NAME, column.title
         elif not column.text:

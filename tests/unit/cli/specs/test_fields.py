@@ -173,7 +173,7 @@ def test_a_node_has_labels_and_a_capacity() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (GivenChange(unset=["x"]), r"--unset: 'x' is not legal: one that it has: a"),
         (GivenChange(unlabel=["x"]), r"--unlabel: 'x' is not legal: one that it has: it has none"),
@@ -182,13 +182,13 @@ def test_a_node_has_labels_and_a_capacity() -> None:
         (Given(nodes="a", count=2), "--count: not together with --nodes"),
     ],
 )
-def test_what_cannot_be_changed_so_is_refused_by_its_option(value: Given, said: str) -> None:
-    with pytest.raises(InvalidArgument, match=said):
+def test_what_cannot_be_changed_so_is_refused_by_its_option(value: Given, message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
         apply(value, WorkerClusterSpec(count=1, properties={"a": "1"}))
 
 
 @pytest.mark.parametrize(
-    ("kind", "fields", "said"),
+    ("kind", "fields", "message"),
     [
         (NODES, {"count": 2}, "--count: not for nodes, only for worker-clusters"),
         (NODES, {"values": ["a=b"]}, "--set: not for nodes, only for broker-clusters, worker-clusters, connectors"),
@@ -201,8 +201,8 @@ def test_what_cannot_be_changed_so_is_refused_by_its_option(value: Given, said: 
         (NODES, {"labels": ["ssd"]}, "--label: 'ssd' is not legal: key=value"),
     ],
 )
-def test_an_option_is_judged_before_anybody_is_asked(kind: Kind, fields: dict[str, Any], said: str) -> None:
-    with pytest.raises(InvalidArgument, match=said):
+def test_an_option_is_judged_before_anybody_is_asked(kind: Kind, fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
         check_given(kind, Given(**fields))
 
 

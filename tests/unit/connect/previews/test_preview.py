@@ -40,10 +40,10 @@ def test_a_dropped_record_ends_at_the_step_that_dropped_it() -> None:
     steps = preview(
         transforms="gone,never", transforms_gone_type=f"{PACKAGE}Filter", transforms_never_type=f"{PACKAGE}Filter"
     )
-    told = steps.of_source(SourceBatch("t", Column(["x"], STRING)), 0)
-    assert told["outcome"] == "dropped"
-    assert [step["step"] for step in told["steps"]] == ["read", "transform"]
-    assert told["steps"][1] == {
+    trace = steps.of_source(SourceBatch("t", Column(["x"], STRING)), 0)
+    assert trace["outcome"] == "dropped"
+    assert [step["step"] for step in trace["steps"]] == ["read", "transform"]
+    assert trace["steps"][1] == {
         "step": "transform",
         "alias": "gone",
         "class": f"{PACKAGE}Filter",
@@ -57,20 +57,20 @@ def test_a_failure_tells_step_stage_class_and_what_follows() -> None:
     cast = {"transforms": "cast", "transforms_cast_type": f"{PACKAGE}Cast$Value", "transforms_cast_spec": "int8"}
     batch = SourceBatch("t", Column(["x"], STRING))
     for more, then in (({}, "the task fails"), (tolerant, "becomes a dead letter in topic letters")):
-        told = preview(**cast, **more).of_source(batch, 0)
-        assert told["outcome"] == "failed"
-        assert told["error"]["stage"] == "TRANSFORMATION"
-        assert told["error"]["step"] == "transforms.cast"
-        assert told["error"]["class"].startswith("org.apache.kafka.connect.errors.")
-        assert then in told["error"]["then"]
-        assert [step["step"] for step in told["steps"]] == ["read"]
+        trace = preview(**cast, **more).of_source(batch, 0)
+        assert trace["outcome"] == "failed"
+        assert trace["error"]["stage"] == "TRANSFORMATION"
+        assert trace["error"]["step"] == "transforms.cast"
+        assert trace["error"]["class"].startswith("org.apache.kafka.connect.errors.")
+        assert then in trace["error"]["then"]
+        assert [step["step"] for step in trace["steps"]] == ["read"]
 
 
 def test_raw_records_stay_what_they_are() -> None:
     batch = SourceBatch("t", Column([b"\xff", None]), Column([b"k", None]), headers=[[("h", b"1")], []], raw=True)
-    told = preview().of_source(batch, 0)["steps"][-1]["record"]
-    assert (told["value"], told["key"]) == ({"bytes": 1, "base64": "/w=="}, {"bytes": 1, "text": "k"})
-    assert told["headers"] == [{"name": "h", "value": {"bytes": 1, "text": "1"}}]
+    record = preview().of_source(batch, 0)["steps"][-1]["record"]
+    assert (record["value"], record["key"]) == ({"bytes": 1, "base64": "/w=="}, {"bytes": 1, "text": "k"})
+    assert record["headers"] == [{"name": "h", "value": {"bytes": 1, "text": "1"}}]
     assert preview().of_source(batch, 1)["steps"][-1]["record"]["value"] is None
 
 

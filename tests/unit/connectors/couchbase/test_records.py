@@ -35,15 +35,15 @@ def changed(kind: int = Opcode.MUTATION, value: bytes = b'{"vb": 0}', **more: An
 
 
 def test_json_with_metadata() -> None:
-    result = documents.with_metadata(changed(), "travel", False)
-    assert result == (
+    document = documents.with_metadata(changed(), "travel", False)
+    assert document == (
         b'{"bucket":"travel","partition":0,"cas":1657324662872342531,"revSeqno":1,"lockTime":0,"bySeqno":3,'
         b'"vBucketUuid":%d,"flags":33554432,"expiration":0,"event":"mutation","key":"doc-0","content":{"vb": 0}}'
         % VBUUID
     )
-    result = documents.with_metadata(changed(Opcode.DELETION, b""), "travel", False)
-    assert isinstance(result, bytes)
-    assert list(json.loads(result)) == [
+    document = documents.with_metadata(changed(Opcode.DELETION, b""), "travel", False)
+    assert isinstance(document, bytes)
+    assert list(json.loads(document)) == [
         "bucket", "partition", "cas", "revSeqno", "bySeqno", "vBucketUuid", "event", "key",
     ]  # fmt: skip
 
@@ -124,7 +124,7 @@ def test_headers_are_written_by_the_header_converter() -> None:
     maker = OfficialRecords(config, official_keys().parse(config), worker)
     (rows,) = maker.rows([changed(expiry=7), changed(vbucket=2)])
     read = [[None if raw is None else json.loads(raw) for _, raw in header] for header in rows.headers]
-    types = [[value and (value["schema"]["type"], value["payload"]) for value in item] for item in read]
+    types = [[value and (value["schema"]["type"], value["payload"]) for value in record] for record in read]
     assert types == [
         [("string", "travel"), ("int64", 3), ("int32", 0), ("int64", 7)],
         [("string", "travel"), ("int64", 3), ("int32", 2), None],
@@ -192,7 +192,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"couchbase.bucket": ""}, "Missing required config property: couchbase.bucket"),
         (
@@ -212,10 +212,10 @@ GOOD = {
         ({"couchbase.scope": "a", "couchbase.collections": "a.b"}, "exclude each other"),
     ],
 )
-def test_configurations_of_the_official_connector(more: dict[str, str], said: str) -> None:
+def test_configurations_of_the_official_connector(more: dict[str, str], message: str) -> None:
     assert CouchbaseSource.validate(GOOD) == []
     (error,) = CouchbaseSource.validate({**GOOD, **more})
-    assert said in str(error)
+    assert message in str(error)
 
 
 def test_no_topic_is_needed_where_each_collection_has_its_own() -> None:
@@ -233,15 +233,15 @@ def test_handlers_that_are_not_served_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         ("collection.to.topic", "a.b", "'a.b' names no topic: write scope.collection=topic"),
         ("collection.to.topic", "a=b", "'a' is no collection"),
         ("collections", "a.b=c.d", "is no collection"),
     ],
 )
-def test_names_of_collections_that_are_none(key: str, value: str, said: str) -> None:
-    with pytest.raises(Exception, match=said):
+def test_names_of_collections_that_are_none(key: str, value: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
         CouchbaseSource.config_def().parse({**GOOD, f"couchbase.{key}": value})
 
 
@@ -273,7 +273,7 @@ def test_what_a_worker_makes_of_classes_that_are_no_plugins() -> None:
     filters = "com.couchbase.connect.kafka.filter."
     for value in ({}, {"couchbase.event.filter": f"{filters}AllPassIncludingSystemFilter"}):
         answer = keys.validate({**GOOD, **value}, find)
-        assert not [error for item in answer.values() for error in item.errors]
+        assert not [error for value in answer.values() for error in value.errors]
     other = {"couchbase.source.handler": f"{documents.HANDLERS}Other", "couchbase.event.filter": f"{filters}Other"}
     answer = keys.validate({**GOOD, **other}, find)
     assert "other handlers are not served" in answer["couchbase.source.handler"].errors[0]
@@ -305,7 +305,7 @@ def test_what_2016_must_have(key: str) -> None:
     assert str(error) == f"Configuration must include '{key}' setting"
 
 
-@pytest.mark.parametrize(("rate", "said"), [("ten", "setting should be an integer"), ("0", "must be at least 1")])
-def test_a_rate_that_is_none(rate: str, said: str) -> None:
-    with pytest.raises(Exception, match=said):
+@pytest.mark.parametrize(("rate", "message"), [("ten", "setting should be an integer"), ("0", "must be at least 1")])
+def test_a_rate_that_is_none(rate: str, message: str) -> None:
+    with pytest.raises(Exception, match=message):
         CouchbaseSource2016.config_def().parse({**AS_PRINTED, "dcp.maximum.drainrate": rate})

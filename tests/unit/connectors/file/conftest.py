@@ -20,6 +20,6 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.fixture
 def follower(tmp_path: Path) -> Iterator[Follower]:
-    new_follower = Follower(tmp_path / "in.log")
-    yield new_follower
-    new_follower.reader.close()
+    file_follower = Follower(tmp_path / "in.log")
+    yield file_follower
+    file_follower.reader.close()

@@ -133,10 +133,10 @@ def test_what_is_cut_is_kept_beside_the_file_and_told(tmp_path: Path) -> None:
     with capture_logs() as logged:
         sink.start()
     sink.copy(200)
-    (told,) = [entry for entry in logged if entry["event"] == "torn_tail_cut"]
-    assert told["log_level"] == "warning"
-    assert told["bytes"] == len(torn)
-    assert Path(told["kept"]).read_bytes() == torn
+    (event,) = [entry for entry in logged if entry["event"] == "torn_tail_cut"]
+    assert event["log_level"] == "warning"
+    assert event["bytes"] == len(torn)
+    assert Path(event["kept"]).read_bytes() == torn
     assert sink.found() == (list(range(200)), [STRANGE])
 
 

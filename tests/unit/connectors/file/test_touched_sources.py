@@ -266,8 +266,8 @@ def test_what_is_not_unpacked_here_is_named(tmp_path: Path) -> None:
     events = {entry["event"]: entry for entry in logged if entry["log_level"] == "warning"}
     assert events["file_passed_over"]["passed"] == str(tmp_path / "in.log.2.zst")
     assert events["file_passed_over"]["bytes"] == 10
-    told = events.get("file_replaced") or events["file_truncated"]  # the new file may have the inode of the old one
-    assert told["read_to"] == 50 * len(written(0, 1))
+    event = events.get("file_replaced") or events["file_truncated"]  # the new file may have the inode of the old one
+    assert event["read_to"] == 50 * len(written(0, 1))
 
 
 def test_files_that_were_rotated_before_are_not_read_again(tmp_path: Path) -> None:

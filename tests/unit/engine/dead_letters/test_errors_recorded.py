@@ -32,7 +32,7 @@ class Unasking:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_as_connect(case: Case) -> None:
-    told = RECORD[case.name]
+    recorded = RECORD[case.name]
     config = {"name": case.name, **case.config, "errors.deadletterqueue.topic.name": f"dead-{case.name}"}
     bad = BadRecords(case.name, 0, Policy.of(config, sink=True))
     columns = BatchBuilder(config, WORKER, bad)
@@ -40,14 +40,14 @@ def test_as_connect(case: Case) -> None:
         Message(topic=f"in-{case.name}", partition=0, offset=n, key=sent.key, value=sent.value, headers=sent.headers)
         for n, sent in enumerate(case.sent)
     ]
-    if told["state"] == "FAILED":
+    if recorded["state"] == "FAILED":
         with pytest.raises(RecordRefused) as refused:
             columns.batch(messages, Unasking())  # type: ignore[arg-type]
         ours = judge(refused.value).trace.splitlines()
-        assert ours[0] == told["trace"][0]
-        assert ours[1].startswith(told["trace"][1])
+        assert ours[0] == recorded["trace"][0]
+        assert ours[1].startswith(recorded["trace"][1])
         return
     batch, _ = columns.batch(messages, Unasking())  # type: ignore[arg-type]
-    assert lines(batch.values).decode().splitlines() == told["lines"]
+    assert lines(batch.values).decode().splitlines() == recorded["lines"]
     dead = DeadLetterWriter(bad, WORKER, config)
-    assert [shown(*dead.row(letter)) for letter in bad.take_letters()] == told["letters"]
+    assert [shown(*dead.row(letter)) for letter in bad.take_letters()] == recorded["letters"]

@@ -168,8 +168,8 @@ def test_what_people_see() -> None:
         {"step": "transform", "alias": "route", "applied": True, "record": later},
         {"step": "transform", "alias": "drop", "applied": False, "predicate": bound, "record": later},
     ]
-    told = {"outcome": "failed", "steps": steps, "error": {**error, "then": "the task fails"}}
-    lines = list(preview_lines({"records": [told], "new_schemas": ["t-value"]}))
+    outcome = {"outcome": "failed", "steps": steps, "error": {**error, "then": "the task fails"}}
+    lines = list(preview_lines({"records": [outcome], "new_schemas": ["t-value"]}))
     assert [" ".join(line.split()) for line in lines] == [
         "record 1: failed",
         "read topic t key null value one : string",

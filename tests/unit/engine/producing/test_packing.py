@@ -96,10 +96,10 @@ def test_columns_of_another_kind_begin_a_batch_of_their_own() -> None:
 
 
 def test_who_asked_is_told_the_offset_that_his_record_got() -> None:
-    told: list[tuple[str, int, int]] = []
+    notices: list[tuple[str, int, int]] = []
 
     def asks(name: str) -> Asked:
-        return lambda partition, offset: told.append((name, partition, offset))
+        return lambda partition, offset: notices.append((name, partition, offset))
 
     batches = added(
         packing(3), [b"a", b"b", b"c", b"d"], partitions=[0, 1, 0, 1], delivered={2: asks("c"), 3: asks("d")}
@@ -107,7 +107,7 @@ def test_who_asked_is_told_the_offset_that_his_record_got() -> None:
     for batch in batches:
         assert batch.on_stored is not None
         batch.on_stored(100)
-    assert sorted(told) == [("c", 0, 101), ("d", 1, 101)]
+    assert sorted(notices) == [("c", 0, 101), ("d", 1, 101)]
 
 
 def test_one_time_for_all_records_of_a_read_is_the_time_of_each() -> None:

@@ -7,18 +7,18 @@ from keelman.engine.producing.producer_options import producer_options
 
 
 def test_defaults_are_those_of_a_large_batch_and_a_short_transaction() -> None:
-    new_producer_options = producer_options({}, client_id="c", transactional_id="id")
+    options = producer_options({}, client_id="c", transactional_id="id")
     assert (
-        new_producer_options.client_id,
-        new_producer_options.codec,
-        new_producer_options.batch_bytes,
-        new_producer_options.request_bytes,
+        options.client_id,
+        options.codec,
+        options.batch_bytes,
+        options.request_bytes,
     ) == ("c", None, 1_000_000, 1_048_576)
-    assert (new_producer_options.settings.transactional_id, new_producer_options.settings.transaction_timeout_ms) == (
+    assert (options.settings.transactional_id, options.settings.transaction_timeout_ms) == (
         "id",
         10_000,
     )
-    assert new_producer_options.settings.delivery_timeout_ms == 9_000
+    assert options.settings.delivery_timeout_ms == 9_000
 
 
 def test_what_is_given_goes_before() -> None:
@@ -30,17 +30,17 @@ def test_what_is_given_goes_before() -> None:
         "batch.size": "20000",
         "linger.ms": "7",
     }
-    new_producer_options = producer_options(fields, client_id="c", transactional_id="id", transaction_seconds=70)
-    assert (new_producer_options.client_id, new_producer_options.codec, new_producer_options.batch_bytes) == (
+    options = producer_options(fields, client_id="c", transactional_id="id", transaction_seconds=70)
+    assert (options.client_id, options.codec, options.batch_bytes) == (
         "mine",
         3,
         20_000,
     )
-    assert (new_producer_options.settings.transactional_id, new_producer_options.settings.transaction_timeout_ms) == (
+    assert (options.settings.transactional_id, options.settings.transaction_timeout_ms) == (
         "id",
         40_000,
     )
-    assert new_producer_options.settings.delivery_timeout_ms == 20_000
+    assert options.settings.delivery_timeout_ms == 20_000
 
 
 def test_a_transactional_id_is_the_tasks_own_or_none() -> None:
@@ -50,8 +50,8 @@ def test_a_transactional_id_is_the_tasks_own_or_none() -> None:
 
 
 def test_no_batch_is_larger_than_a_request_may_be() -> None:
-    new_producer_options = producer_options({"batch.size": "2000000", "max.request.size": "500000"}, client_id="c")
-    assert new_producer_options.batch_bytes == 500_000
+    options = producer_options({"batch.size": "2000000", "max.request.size": "500000"}, client_id="c")
+    assert options.batch_bytes == 500_000
 
 
 @pytest.mark.parametrize(

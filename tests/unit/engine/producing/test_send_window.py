@@ -47,9 +47,9 @@ def test_a_fast_target_opens_it_wholly_within_so_many_full_windows() -> None:
 
 
 def test_what_was_delivered_long_ago_no_longer_counts() -> None:
-    new_steady = steady(5_000_000)
-    assert new_steady.most_bytes(70.0) < new_steady.most_bytes(60.0) / 2
-    assert new_steady.most_bytes(200.0) == FIRST_BYTES
+    window = steady(5_000_000)
+    assert window.most_bytes(70.0) < window.most_bytes(60.0) / 2
+    assert window.most_bytes(200.0) == FIRST_BYTES
 
 
 def test_no_more_than_it_is_given_at_most() -> None:
@@ -58,22 +58,22 @@ def test_no_more_than_it_is_given_at_most() -> None:
 
 
 def test_who_was_held_back_ends_a_transaction_when_it_is_worth_a_request() -> None:
-    new_steady = steady(700_000)
-    assert (new_steady.is_slow(60.0), new_steady.read_bytes(60.0)) == (False, new_steady.most_bytes(60.0) // 2)
-    new_steady.held_back(60.0)
-    assert (new_steady.is_slow(61.0), new_steady.enough_bytes(61.0), new_steady.read_bytes(61.0)) == (
+    window = steady(700_000)
+    assert (window.is_slow(60.0), window.read_bytes(60.0)) == (False, window.most_bytes(60.0) // 2)
+    window.held_back(60.0)
+    assert (window.is_slow(61.0), window.enough_bytes(61.0), window.read_bytes(61.0)) == (
         True,
         REQUEST_BYTES,
         REQUEST_BYTES,
     )
-    assert new_steady.most_bytes(65.0) > SURE_BYTES
+    assert window.most_bytes(65.0) > SURE_BYTES
     open_wide = steady(20_000_000)
     open_wide.held_back(60.0)
     assert not open_wide.is_slow(61.0), "what is fully open gets out soon enough"
 
 
 def test_a_quota_that_holds_back_for_long_is_remembered_from_its_end() -> None:
-    new_steady = steady(2_000_000)
-    new_steady.held_back(64.0)
-    new_steady.held_back(61.0)
-    assert new_steady.is_slow(73.9)
+    window = steady(2_000_000)
+    window.held_back(64.0)
+    window.held_back(61.0)
+    assert window.is_slow(73.9)

@@ -54,19 +54,19 @@ def producer_over(client: NotingClient, control: Control) -> TransactionalProduc
 
 def test_offsets_are_in_the_transaction_of_their_records() -> None:
     client = NotingClient()
-    new_producer_over = producer_over(client, Control())
-    new_producer_over.commit("offsets", [(b"partition", b"offset")])
-    assert new_producer_over.committed
+    producer = producer_over(client, Control())
+    producer.commit("offsets", [(b"partition", b"offset")])
+    assert producer.committed
     assert client.calls == ["1 to t", "1 to offsets", "committed"]
 
 
 def test_a_slot_that_was_given_up_while_its_records_were_delivered_does_not_commit() -> None:
     allowed = [True]
     client = NotingClient(on_flush=allowed.clear)
-    new_producer_over = producer_over(client, Control(still_allowed=lambda: bool(allowed)))
+    producer = producer_over(client, Control(still_allowed=lambda: bool(allowed)))
     with pytest.raises(CutShort, match="HOME_LOST"):
-        new_producer_over.commit("offsets", [(b"partition", b"offset")])
-    assert not new_producer_over.committed
+        producer.commit("offsets", [(b"partition", b"offset")])
+    assert not producer.committed
     assert client.calls == ["1 to t", "1 to offsets"]
-    new_producer_over.abort()
+    producer.abort()
     assert client.calls[-1] == "aborted"

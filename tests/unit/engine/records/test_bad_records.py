@@ -191,7 +191,7 @@ def test_a_source_meets_poison(poison: str, policy: str) -> None:
     config = {"name": "c", **own, **POLICIES[policy]}
     bad = BadRecords("c", 0, Policy.of(config, sink=False))
     conversion = SourceConversion(config, WORKER, bad, lambda _: Sizes(MEGABYTE))
-    values = [{"value": "v", **item} for item in (good, bad_one, good, bad_one, good)]
+    values = [{"value": "v", **fields} for fields in (good, bad_one, good, bad_one, good)]
     batch = SourceBatch(
         "t",
         Column([value["value"] for value in values], None if poison == "tombstone" else STRING),
@@ -251,11 +251,11 @@ def test_what_may_pass_is_tried_again_and_counted() -> None:
 
 
 def test_a_topics_limit_is_asked_again_before_a_record_is_too_large() -> None:
-    told, asks = [300, NO_LIMIT, 300, 900], list[int]()
+    limits, asks = [300, NO_LIMIT, 300, 900], list[int]()
 
     def ask() -> int:
-        asks.append(told[0])
-        return told.pop(0)
+        asks.append(limits[0])
+        return limits.pop(0)
 
     sizes = Sizes(1_000, 200, ask=ask, asked=-10.0)
     assert sizes.fault(None, b"x" * 10, None) is None
@@ -269,7 +269,7 @@ def test_a_topics_limit_is_asked_again_before_a_record_is_too_large() -> None:
     assert (sizes.room(500), sizes.room(2_000)) == (False, False)
     sizes.asked -= 20
     assert (sizes.room(500), sizes.room(1_001)) == (True, False)
-    assert told == []
+    assert limits == []
 
 
 @pytest.mark.parametrize(

@@ -60,10 +60,10 @@ def test_an_order_ends_the_wait_of_a_source_for_what_is_away(order: str, end: ty
     control = Control()
     config = {**PLAIN, **FOR_EVER}
     bad = BadRecords("c", 0, Policy.of(config, sink=False), control)
-    new_conversion = SourceConversion(config, {}, bad)
-    new_conversion._values.from_connect = away(control, order)  # type: ignore[method-assign]
+    source_conversion = SourceConversion(config, {}, bad)
+    source_conversion._values.from_connect = away(control, order)  # type: ignore[method-assign]
     with pytest.raises(end):
-        list(new_conversion.payloads(SourceBatch("t", Column(["a", "b"], STRING))))
+        list(source_conversion.payloads(SourceBatch("t", Column(["a", "b"], STRING))))
     assert (bad.counts.skipped, bad.take_letters()) == (0, [])
 
 
@@ -101,16 +101,16 @@ def test_a_letter_of_a_value_that_nothing_can_show_says_what_it_was() -> None:
 
 def test_a_piece_of_which_nothing_is_left_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     config = {**PLAIN, "transforms": "x", "transforms.x.type": "org.apache.kafka.connect.transforms.Filter"}
-    new_conversion = SourceConversion(config, {}, BadRecords("c", 0, Policy.of(config, sink=False)))
-    whole, pieces = new_conversion._together, list[SourceBatch]()
+    source_conversion = SourceConversion(config, {}, BadRecords("c", 0, Policy.of(config, sink=False)))
+    whole, pieces = source_conversion._together, list[SourceBatch]()
 
     def together(batch: SourceBatch) -> Any:
         pieces.append(batch)
         return None if len(pieces) == 1 else whole(batch)
 
-    monkeypatch.setattr(new_conversion, "_together", together)
-    monkeypatch.setattr(new_conversion, "_one_by_one", lambda _batch: pytest.fail("done again"))
-    assert list(new_conversion.payloads(SourceBatch("t", Column(["a"] * 250, STRING)))) == []
+    monkeypatch.setattr(source_conversion, "_together", together)
+    monkeypatch.setattr(source_conversion, "_one_by_one", lambda _batch: pytest.fail("done again"))
+    assert list(source_conversion.payloads(SourceBatch("t", Column(["a"] * 250, STRING)))) == []
     assert len(pieces) == 4
 
 
@@ -160,8 +160,8 @@ def test_records_that_a_reader_could_not_convert_are_passed_over_with_its_own_st
         position=lambda index: ({"f": 1}, {"p": index}),
     )
     bad = BadRecords("c", 0, Policy.of(config, sink=False))
-    ((result, values, keys),) = SourceConversion(config, {}, bad).payloads(batch)
-    assert (values, keys, result.delivered) == ([b"1", b"3"], [b"a", b"c"], {1: "second"})
+    ((piece, values, keys),) = SourceConversion(config, {}, bad).payloads(batch)
+    assert (values, keys, piece.delivered) == ([b"1", b"3"], [b"a", b"c"], {1: "second"})
     (letter,) = bad.take_letters()
     assert (letter.original.key, letter.original.value) == (b"b", b"{}")
     assert (letter.original.key_format, letter.original.value_format) == ("bytes", "json")

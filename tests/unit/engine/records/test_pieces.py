@@ -66,21 +66,21 @@ def test_of_a_sink() -> None:
 
 def test_of_a_source() -> None:
     bad = BadRecords("c", 0, Policy.of(CONFIG, sink=False))
-    told: list[tuple[int, int, int]] = []
+    notices: list[tuple[int, int, int]] = []
     batch = SourceBatch(
         "t",
         Column([value(n) for n in range(RECORDS)], STRING, utf8=True),
         Column([f"k{n}" for n in range(RECORDS)], STRING),
         timestamps_ms=list(range(RECORDS)),
         position=lambda n: ({}, {"n": n}),
-        delivered={n: lambda p, o, n=n: told.append((n, p, o)) for n in (4, 6, 2 * PIECE)},  # type: ignore[misc]
+        delivered={n: lambda p, o, n=n: notices.append((n, p, o)) for n in (4, 6, 2 * PIECE)},  # type: ignore[misc]
     )
     payloads = list(SourceConversion(CONFIG, WORKER, bad).payloads(batch))
     assert [int(value or b"") for _, values, _ in payloads for value in values] == GOOD
     assert [key for _, _, keys in payloads for key in keys or ()] == [b"k%d" % n for n in GOOD]
-    assert [item for piece, _, _ in payloads for item in piece.timestamps_ms or ()] == GOOD
+    assert [time for piece, _, _ in payloads for time in piece.timestamps_ms or ()] == GOOD
     for piece, values, _ in payloads:
         for at, tell in (piece.delivered or {}).items():
             tell(0, int(values[at] or b""))
-    assert told == [(4, 0, 4), (6, 0, 6), (2 * PIECE, 0, 2 * PIECE)]
+    assert notices == [(4, 0, 4), (6, 0, 6), (2 * PIECE, 0, 2 * PIECE)]
     assert [letter.whence.source_offset for letter in bad.take_letters()] == [{"n": n} for n in sorted(BAD)]

@@ -43,13 +43,13 @@ class Answers:
 def answering() -> Iterator[Answers]:
     def serve(request: HttpRequest) -> None:
         request.body()
-        told.asked.append((request.path, request.headers.get("Authorization")))
-        status, answer = told.answers.get(request.path, (404, {"error_code": 40403, "message": "none"}))
+        answers.asked.append((request.path, request.headers.get("Authorization")))
+        status, answer = answers.answers.get(request.path, (404, {"error_code": 40403, "message": "none"}))
         request.answer(status, json.dumps(answer).encode())
 
     with http_server(serve) as port:
-        told = Answers(f"http://127.0.0.1:{port}")
-        yield told
+        answers = Answers(f"http://127.0.0.1:{port}")
+        yield answers
 
 
 @pytest.fixture(autouse=True)
@@ -129,9 +129,9 @@ def test_credentials_go_along(config: dict[str, str], header: str | None) -> Non
 def test_no_record_is_read_with_what_is_not_legal(wrong: dict[str, str]) -> None:
     own = {f"value.converter.{key}": value for key, value in {URL: "http://r:1", **wrong}.items()}
     config = {"name": "c", "errors.tolerance": "all", "key.converter": AVRO, "value.converter": AVRO}
-    with pytest.raises(ConfigValueError) as told:
+    with pytest.raises(ConfigValueError) as caught:
         SourceConversion({**config, f"key.converter.{URL}": "http://r:1", **own}, {})
-    assert not re.search("s3cret|ken", f"{told.value} {told.value.value}")
+    assert not re.search("s3cret|ken", f"{caught.value} {caught.value.value}")
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_no_record_is_passed_over_for_what_is_no_registrys_word(
             "value.converter.max.retries": "0",
         }
         conversion = SourceConversion(config, {})
-        with pytest.raises(RecordRefused) as told:
+        with pytest.raises(RecordRefused) as caught:
             list(conversion.payloads(SourceBatch("t", Column(["x"], STRING))))
-        assert isinstance(told.value.failure.error, error)
-        assert told.value.retriable == (error is RegistryUnavailable)
+        assert isinstance(caught.value.failure.error, error)
+        assert caught.value.retriable == (error is RegistryUnavailable)

@@ -140,9 +140,9 @@ def test_users_in_urls_are_hidden_wherever_a_configuration_is_shown() -> None:
 
 @pytest.mark.parametrize("bad", ["https://alice:s3cr@t@:x", "ftp://alice:s3cr@t@r", "https://alice:s3cr@t@r:99999999"])
 def test_no_error_about_a_url_names_its_user(bad: str) -> None:
-    with pytest.raises(ConfigValueError) as told:
+    with pytest.raises(ConfigValueError) as caught:
         open_registry({URL: bad})
-    results = [str(told.value), *registry_keys().validate({URL: bad})[URL].errors]
+    results = [str(caught.value), *registry_keys().validate({URL: bad})[URL].errors]
     assert len(results) == 2 or not bad.startswith("ftp")
     for text in results:
         assert "alice" not in text
@@ -150,10 +150,10 @@ def test_no_error_about_a_url_names_its_user(bad: str) -> None:
 
 
 def test_an_error_of_one_that_is_away_names_its_url_without_the_user() -> None:
-    with pytest.raises(Unavailable) as told:
+    with pytest.raises(Unavailable) as caught:
         asked({URL: "http://alice:s3cret@127.0.0.1:1"})
-    assert "http://127.0.0.1:1 does not answer" in told.value.message
-    assert "alice" not in told.value.message
+    assert "http://127.0.0.1:1 does not answer" in caught.value.message
+    assert "alice" not in caught.value.message
 
 
 def test_all_that_is_heeded_is_among_the_keys() -> None:

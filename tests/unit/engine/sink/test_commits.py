@@ -141,15 +141,15 @@ def test_a_drained_run_tells_its_group_again_what_that_has_refused() -> None:
     assert world.said == ["kept 1", "group 1", "group 1", "kept 1 clean", "handed over"]
 
 
-@pytest.mark.parametrize(("shown", "told"), [(3, ["group 7"]), (None, ["group 7"]), (7, [])])
-def test_a_run_that_goes_on_from_the_data_tells_its_group(shown: int | None, told: list[str]) -> None:
+@pytest.mark.parametrize(("shown", "messages"), [(3, ["group 7"]), (None, ["group 7"]), (7, [])])
+def test_a_run_that_goes_on_from_the_data_tells_its_group(shown: int | None, messages: list[str]) -> None:
     world = World()
     world.commits.forget()
     world.positions.begin(WHERE, shown, 7)
     world.commits.commit()
     world.consumer.poll(0)
     world.commits.commit()
-    assert world.said == told
+    assert world.said == messages
 
 
 def test_a_drained_run_keeps_what_the_group_has_answered() -> None:

@@ -55,9 +55,9 @@ def messages() -> list[Message]:
 
 
 def test_it_is_given_bytes_whatever_converters_and_transforms_are_named() -> None:
-    result, _ = pipeline(CONFIG)
+    sink, _ = pipeline(CONFIG)
     writer = Kept()
-    assert result.put(messages(), writer) == (2, 2)
+    assert sink.put(messages(), writer) == (2, 2)
     (batch,) = writer.batches
     assert batch.keys is not None
     assert batch.origin is not None
@@ -67,15 +67,15 @@ def test_it_is_given_bytes_whatever_converters_and_transforms_are_named() -> Non
 
 
 def test_what_it_reports_is_a_dead_letter_with_its_own_stage() -> None:
-    result, steering = pipeline(TOLERANT)
+    sink, steering = pipeline(TOLERANT)
     earlier = WrittenRecord(TopicPartition("t", 0), 3, b"k", b"old", [("h", b"1")], 5)
 
     def report() -> None:
         steering.report(0, ValueError("no json"), JSON)
         steering.report_written(earlier, ValueError("late"))
 
-    assert result.put(messages(), Kept(report)) == (0, 2)
-    letters = result._bad.take_letters()
+    assert sink.put(messages(), Kept(report)) == (0, 2)
+    letters = sink._bad.take_letters()
     assert [(letter.why.stage, letter.whence.offset, letter.original.value) for letter in letters] == [
         ("VALUE_CONVERTER", 7, b"v"),
         ("TASK_PUT", 3, b"old"),
@@ -83,21 +83,21 @@ def test_what_it_reports_is_a_dead_letter_with_its_own_stage() -> None:
 
 
 def test_what_is_not_tolerated_fails_the_run() -> None:
-    result, steering = pipeline(CONFIG)
+    sink, steering = pipeline(CONFIG)
     with pytest.raises(RecordRefused, match="value converter JsonConverter"):
-        result.put(messages(), Kept(lambda: steering.report(1, ValueError("no json"), JSON)))
+        sink.put(messages(), Kept(lambda: steering.report(1, ValueError("no json"), JSON)))
 
 
 def test_a_write_that_gives_up_takes_its_letters_back() -> None:
-    result, steering = pipeline(TOLERANT)
+    sink, steering = pipeline(TOLERANT)
 
     def give_up() -> None:
         steering.report(0, ValueError("no json"), JSON)
         raise GaveUp
 
     with pytest.raises(GaveUp):
-        result.put(messages(), Kept(give_up))
-    assert result._bad.take_letters() == []
+        sink.put(messages(), Kept(give_up))
+    assert sink._bad.take_letters() == []
 
 
 def test_seeks_are_taken_once() -> None:

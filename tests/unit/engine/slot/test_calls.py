@@ -25,7 +25,7 @@ class Slower(Slow):
 
 
 @pytest.mark.parametrize(
-    ("calls", "told"),
+    ("calls", "message"),
     [
         ([], ""),
         ([Slow], "Slow.read"),
@@ -33,14 +33,14 @@ class Slower(Slow):
         ([Slow, Slower], "Slow.read, Slower.read"),
     ],
 )
-def test_all_methods_that_are_under_way_are_told_once(calls: list[Callable[[], Slow]], told: str) -> None:
+def test_all_methods_that_are_under_way_are_told_once(calls: list[Callable[[], Slow]], message: str) -> None:
     connectors = [make() for make in calls]
     threads = [threading.Thread(target=contract.READ.of, args=(connector.read,)) for connector in connectors]
     try:
         for thread, connector in zip(threads, connectors, strict=True):
             thread.start()
             assert connector.begun.acquire(timeout=30)
-        assert sorted(calls_under_way().split(", ")) == sorted(told.split(", "))
+        assert sorted(calls_under_way().split(", ")) == sorted(message.split(", "))
     finally:
         for thread, connector in zip(threads, connectors, strict=True):
             connector.go_on.set()

@@ -45,7 +45,7 @@ def ended(folder: Path, way: str) -> tuple[str, str]:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="slots have reapers on Linux")
 @pytest.mark.parametrize(
-    ("way", "told"),
+    ("way", "message"),
     [
         ("os._exit(9)", "exited with code 9 in SeaReader.read"),
         ("os._exit(0)", "exited with code 0 in SeaReader.read"),
@@ -54,8 +54,8 @@ def ended(folder: Path, way: str) -> tuple[str, str]:
         ("None", ""),
     ],
 )
-def test_a_slot_that_dies_leaves_how_and_where(tmp_path: Path, way: str, told: str) -> None:
-    assert ended(tmp_path, way) == (told, "")
+def test_a_slot_that_dies_leaves_how_and_where(tmp_path: Path, way: str, message: str) -> None:
+    assert ended(tmp_path, way) == (message, "")
     assert list(tmp_path.iterdir()) == []
 
 

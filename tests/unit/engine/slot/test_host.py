@@ -95,14 +95,14 @@ def test_a_standstill_that_is_longer_than_announced_ends_the_right_to_act() -> N
 
 async def test_the_home_hears_of_a_standstill_before_it_begins() -> None:
     lease = SlotLease(4.0, Clock())
-    said: list[float] = []
+    times: list[float] = []
 
     async def beat() -> None:
-        said.append(lease.excused_seconds)
+        times.append(lease.excused_seconds)
 
     announcer = Standstill(lease, beat)
     await asyncio.to_thread(announcer.begin, 60.0)
-    assert said == [60]
+    assert times == [60]
     announcer.end()
     assert lease.excused_seconds == 0
 
@@ -220,18 +220,18 @@ def order(uid: int | str, **kind: object) -> RunOrder:
 
 
 def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> None:
-    clock, told = Clock(), list[RunUpdate]()
+    clock, updates = Clock(), list[RunUpdate]()
     begun: dict[str, Opening] = {}
-    loops = Loops(lambda t: begun.setdefault(t.run_uid, Opening(t)), told.append, clock)
+    loops = Loops(lambda t: begun.setdefault(t.run_uid, Opening(t)), updates.append, clock)
     for number in range(OPENING_AT_ONCE + 6):
         loops.apply(order(number, start=StartTicket(run_uid=str(number))))
     assert len(begun) == OPENING_AT_ONCE
     loops.apply(order(OPENING_AT_ONCE, limits=Limits(records_per_second=7)))
     loops.apply(order(OPENING_AT_ONCE + 1, cut=Cut(reason="WITHDRAWN")))
-    assert [(u.run_uid, u.state, u.reason) for u in told] == [(str(OPENING_AT_ONCE + 1), ENDED, "WITHDRAWN")]
+    assert [(u.run_uid, u.state, u.reason) for u in updates] == [(str(OPENING_AT_ONCE + 1), ENDED, "WITHDRAWN")]
     loops.apply(order(OPENING_AT_ONCE + 2, cut=Cut()))
     loops.apply(order(OPENING_AT_ONCE + 3, drain=Drain()))
-    assert [u.reason for u in told[1:]] == ["CUT", "DRAINED"]
+    assert [u.reason for u in updates[1:]] == ["CUT", "DRAINED"]
     loops.on_update(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_STARTING))
     assert len(begun) == OPENING_AT_ONCE
     loops.on_update(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_FENCED))
@@ -276,6 +276,6 @@ def test_a_loop_that_finds_no_thread_may_try_elsewhere(error: Exception, retriab
     def begin(_: StartTicket) -> Opening:
         raise error
 
-    told = list[RunUpdate]()
-    Loops(begin, told.append).apply(order("r", start=StartTicket()))
-    assert [(u.run_uid, u.state, u.retriable) for u in told] == [("r", states.COPY_RUN_STATE_FAILED, retriable)]
+    updates = list[RunUpdate]()
+    Loops(begin, updates.append).apply(order("r", start=StartTicket()))
+    assert [(u.run_uid, u.state, u.retriable) for u in updates] == [("r", states.COPY_RUN_STATE_FAILED, retriable)]

@@ -39,7 +39,7 @@ def test_interval_commits_so_long_after_the_last_commit_and_not_before():
     boundary = Boundary("interval", 60, clock)
     clock.now = 59.0
     boundary.begun()
-    assert [boundary.after(item) for item in (batch(short=True), None)] == [None, None]
+    assert [boundary.after(batch_read) for batch_read in (batch(short=True), None)] == [None, None]
     clock.now = 60.0
     assert boundary.after(batch()) == "commit"
     boundary.committed()
@@ -53,7 +53,7 @@ def test_the_connector_alone_draws_its_lines():
     clock = Clock()
     boundary = Boundary("connector", 0.5, clock)
     clock.now = 1000.0
-    requests = [boundary.after(item) for item in (batch(short=True), None, batch(boundary="commit"))]
+    requests = [boundary.after(batch_read) for batch_read in (batch(short=True), None, batch(boundary="commit"))]
     assert requests == [None, None, "commit"]
     assert boundary.after(batch(boundary="abort")) == "abort"
     assert boundary.at_end == "abort"

@@ -227,11 +227,11 @@ def test_committed_offsets_are_written_again(kind: str, ends: list[Any]) -> None
 def test_a_topic_that_is_refused_is_the_readers_to_set_aside(kind: str) -> None:
     other: Partition = {"f": "other"}
     refused = SourceBatch("refused", Column([1]), offsets=((other, {"p": 9}),), short=True)
-    said: list[str] = []
+    messages: list[str] = []
     world = World([batch(1), refused, batch(2)], kind)
-    world.reader.set_aside = lambda reason: said.append(reason) or True  # type: ignore[func-returns-value, method-assign]
+    world.reader.set_aside = lambda reason: messages.append(reason) or True  # type: ignore[func-returns-value, method-assign]
     world.loop.run()
-    assert said == ["its name is too long"]
+    assert messages == ["its name is too long"]
     assert world.producer.ends[-1] == [b'{"p":2}']
     assert all(b'{"p":9}' not in end for end in world.producer.ends), "nothing of it is passed over"
     assert world.progress.message(0, LAG_UNIT_RECORDS).records == 2

@@ -34,8 +34,8 @@ def test_illegal_values_are_named(key: str, value: str) -> None:
 def test_the_largest_backlogs_are_apart_and_every_partition_is_in_one_part() -> None:
     counts = behind(10, 500, 0, 400, 100, 0)
     parts = dealt(counts, slots=2, least=1000)
-    assert sorted(item for part in parts for item in part) == sorted(counts)
-    loads = [sum(counts[item] for item in part) for part in parts]
+    assert sorted(table for part in parts for table in part) == sorted(counts)
+    loads = [sum(counts[table] for table in part) for part in parts]
     assert sorted(loads) == [500, 510]
 
 
@@ -81,9 +81,9 @@ def test_a_parts_ticket_is_its_tasks_with_another_producer_and_its_share() -> No
         limits=Limits(records_per_second=90),
         bulk=Bulk(slots=4, least=10),
     )
-    new_part_ticket = part_ticket(ticket, 2, 3, {"b": "2"})
-    assert (new_part_ticket.transactional_id, dict(new_part_ticket.task_config)) == ("g-c-1-b2", {"a": "1", "b": "2"})
-    assert (new_part_ticket.limits.records_per_second, new_part_ticket.bulk) == (30, Bulk(part=2))
+    part = part_ticket(ticket, 2, 3, {"b": "2"})
+    assert (part.transactional_id, dict(part.task_config)) == ("g-c-1-b2", {"a": "1", "b": "2"})
+    assert (part.limits.records_per_second, part.bulk) == (30, Bulk(part=2))
     assert ticket.task_config["b"] == "1"
 
 

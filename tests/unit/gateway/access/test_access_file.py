@@ -110,25 +110,25 @@ def key_of(account: str) -> str:
 
 
 def test_what_an_account_may_name(file: Path, tmp_path: Path) -> None:
-    item, two = "123450006789", "999988887777"
+    first, second = "123450006789", "999988887777"
     managed = tmp_path / "managed.toml"
-    file.write_text(key_of(item))
+    file.write_text(key_of(first))
     managed.write_text("")
     callers = Callers(Settings(access_file=file, managed_connect_access_file=managed))
-    assert callers.account(item) == WHOLE, "there is no other"
-    managed.write_text(key_of(two))
-    assert callers.account(item) == Account((f"{item}/*",), ())
-    assert callers.account(two) == Account((f"{two}/*",), ())
-    managed.write_text(f"{key_of(two)}{ACCOUNT}secrets = ['prod/*', 'shared']\nbuckets = ['logs-*']\n")
-    account = callers.account(item)
+    assert callers.account(first) == WHOLE, "there is no other"
+    managed.write_text(key_of(second))
+    assert callers.account(first) == Account((f"{first}/*",), ())
+    assert callers.account(second) == Account((f"{second}/*",), ())
+    managed.write_text(f"{key_of(second)}{ACCOUNT}secrets = ['prod/*', 'shared']\nbuckets = ['logs-*']\n")
+    account = callers.account(first)
     assert account == Account(("prod/*", "shared"), ("logs-*",))
     assert not account.has_all_secrets
     assert [account.has_bucket(name) for name in ("logs-", "logs-a", "log")] == [True, True, False]
-    assert callers.account(two) == Account((f"{two}/*",), ())
-    file.write_text(key_of(item))
+    assert callers.account(second) == Account((f"{second}/*",), ())
+    file.write_text(key_of(first))
     managed.write_text(f"{ACCOUNT}secrets = ['*']\n")
-    assert callers.account(item) == Account(("*",), ()), "what is said of it holds, though there is no other"
-    assert callers.account(item).has_all_secrets
+    assert callers.account(first) == Account(("*",), ()), "what is said of it holds, though there is no other"
+    assert callers.account(first).has_all_secrets
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def test_a_flood_of_refused_calls_is_counted_and_hides_no_write(tmp_path: Path) 
     now += 1
     record.write(is_refused=True, caller="eve")
     record.close()
-    found = lines(tmp_path / "audit")
-    assert [line["caller"] for line in found] == ["unknown"] * REFUSED_A_SECOND + ["ada", "eve"]
-    assert [line.get("left_out") for line in found[-2:]] == [30, None]
+    entries = lines(tmp_path / "audit")
+    assert [line["caller"] for line in entries] == ["unknown"] * REFUSED_A_SECOND + ["ada", "eve"]
+    assert [line.get("left_out") for line in entries[-2:]] == [30, None]
 
 
 def test_a_full_file_becomes_an_older_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -101,14 +101,16 @@ async def test_an_operator_of_one_cluster(guard: RpcGuard, method: str, request_
 async def test_answers_have_what_a_caller_sees(guard: RpcGuard) -> None:
     change = await admitted(guard, f"{CONNECT}.ConnectorService/ListConnectors", connectors.ListConnectorsRequest())
     assert change is not None
-    both = [Connector(worker_cluster=item, name="c") for item in "abab"]
+    both = [Connector(worker_cluster=cluster, name="c") for cluster in "abab"]
     page = connectors.ListConnectorsResponse(connectors=both, next_page_token="t", unreachable={"a": "x", "b": "y"})
     change(page)
     assert [connector.worker_cluster for connector in page.connectors] == ["a", "a"]
     assert (page.next_page_token, dict(page.unreachable)) == ("t", {"a": "x"})
     change = await admitted(guard, "/keelman.api.event.v1.WatchService/Watch", WatchRequest())
     assert change is not None
-    events = [Event(name=f"worker/{item}/0", workload=workload_pb2.Workload()) for item in "ab"] + [Event(name="a")]
+    events = [Event(name=f"worker/{cluster}/0", workload=workload_pb2.Workload()) for cluster in "ab"] + [
+        Event(name="a")
+    ]
     seen = WatchResponse(events=events, revision=7)
     change(seen)
     assert ([event.name for event in seen.events], seen.revision) == (["worker/a/0"], 7)

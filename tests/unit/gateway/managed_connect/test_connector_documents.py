@@ -25,18 +25,21 @@ def found() -> DedicatedConnector:
 
 
 def test_one_that_runs_and_whose_logs_are_not_delivered_says_so() -> None:
-    result = found()
-    assert "stateDescription" not in description(result)
+    connector = found()
+    assert "stateDescription" not in description(connector)
     since = to_timestamp(datetime(2026, 11, 25, 12, 0, 0, tzinfo=UTC))
-    result.status.log_problems.append(LogProblem(stream="c-0", target="s3", message="no such bucket", since=since))
-    told = description(result)
-    assert told["connectorState"] == "RUNNING"
-    assert told["stateDescription"] == {
+    connector.status.log_problems.append(LogProblem(stream="c-0", target="s3", message="no such bucket", since=since))
+    document = description(connector)
+    assert document["connectorState"] == "RUNNING"
+    assert document["stateDescription"] == {
         "code": "LogDeliveryError.NotDelivered",
         "message": "Logs are not delivered: s3: c-0: no such bucket (since 2026-11-25T12:00:00.000Z)",
     }
-    result.status.code, result.status.message = "ConnectorError.TaskFailed", "task 0 failed"
-    assert description(result)["stateDescription"] == {"code": "ConnectorError.TaskFailed", "message": "task 0 failed"}
+    connector.status.code, connector.status.message = "ConnectorError.TaskFailed", "task 0 failed"
+    assert description(connector)["stateDescription"] == {
+        "code": "ConnectorError.TaskFailed",
+        "message": "task 0 failed",
+    }
 
 
 ROLE = "arn:aws:iam::123450006789:role/connect"

@@ -77,10 +77,10 @@ async def web(things: Things) -> Any:
 
 
 async def test_the_calls_of_an_object(web: httpx.AsyncClient, things: Things) -> None:
-    result = await web.post("/things", json={"name": "a", "none": None})
-    assert (result.status_code, result.json()) == (200, {"group": "default", "name": "a"})
-    assert result.headers["content-type"] == "application/json"
-    assert (await web.get("/things/a")).json() == result.json()
+    response = await web.post("/things", json={"name": "a", "none": None})
+    assert (response.status_code, response.json()) == (200, {"group": "default", "name": "a"})
+    assert response.headers["content-type"] == "application/json"
+    assert (await web.get("/things/a")).json() == response.json()
     assert (await web.put("/things/b?group=g", json={"x": 1})).json() == {"group": "g", "name": "b", "x": 1}
     assert [entry["name"] for entry in (await web.get("/things")).json()] == ["a", "b"]
     assert [entry["name"] for entry in (await web.get("/things?group=g&x=1")).json()] == ["b"]

@@ -33,10 +33,10 @@ def test_numbers_grow_by_a_byte_where_they_should(count: int, same: bool) -> Non
 
 
 def test_the_records_stand_behind_the_room_that_is_asked_for() -> None:
-    new_plain_records = plain_records([b"a", b"bc"], 5, ANY)
-    assert new_plain_records is not None
-    assert new_plain_records[:5] == bytes(5)
-    assert bytes(new_plain_records[5:]) == elsewhere([b"a", b"bc"])[HEADER_BYTES:]
+    records = plain_records([b"a", b"bc"], 5, ANY)
+    assert records is not None
+    assert records[:5] == bytes(5)
+    assert bytes(records[5:]) == elsewhere([b"a", b"bc"])[HEADER_BYTES:]
 
 
 def test_what_is_not_plain_is_left_to_a_builder() -> None:
@@ -47,10 +47,10 @@ def test_what_is_not_plain_is_left_to_a_builder() -> None:
 
 def test_what_does_not_fit_is_left_to_a_builder() -> None:
     for values in ([b"x" * 9] * 70, [b"x" * n for n in range(70)]):
-        new_plain_records = plain_records(list(values), 5, ANY)
-        assert new_plain_records is not None
-        assert plain_records(list(values), 5, len(new_plain_records)) == new_plain_records
-        assert plain_records(list(values), 5, len(new_plain_records) - 1) is None
+        records = plain_records(list(values), 5, ANY)
+        assert records is not None
+        assert plain_records(list(values), 5, len(records)) == records
+        assert plain_records(list(values), 5, len(records) - 1) is None
         assert plain_records(list(values), 5, 300) is None
 
 

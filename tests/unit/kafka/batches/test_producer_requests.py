@@ -72,10 +72,10 @@ def test_requests_to_the_coordinator() -> None:
 
 
 def test_answers_of_the_coordinator() -> None:
-    told = struct.pack(">ihqh", 0, 51, 7, 4) + b"\0"
-    assert InitProducerIdAnswer.decode(BytesIO(told)) == ProducerId(51, 7, 4)
-    assert EndedWithEpoch.decode(BytesIO(told)) == ProducerId(51, 7, 4)
-    assert EndedPlainly.decode(BytesIO(told[:6] + b"\0")) == ProducerId(51, -1, -1)
+    response = struct.pack(">ihqh", 0, 51, 7, 4) + b"\0"
+    assert InitProducerIdAnswer.decode(BytesIO(response)) == ProducerId(51, 7, 4)
+    assert EndedWithEpoch.decode(BytesIO(response)) == ProducerId(51, 7, 4)
+    assert EndedPlainly.decode(BytesIO(response[:6] + b"\0")) == ProducerId(51, -1, -1)
     parts = b"".join(struct.pack(">ih", index, code) + b"\0" for index, code in enumerate([0, 55, 29]))
     answer = AddPartitionsAnswer.decode(
         BytesIO(struct.pack(">i", 0) + b"\x02" + compact("t") + b"\x04" + parts + b"\0\0")

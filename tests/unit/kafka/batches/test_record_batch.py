@@ -61,15 +61,15 @@ def made_elsewhere(rows: Sequence[Row], codec: int = 0, producer: tuple[int, int
     builder = _DefaultRecordBatchBuilderPy(2, codec, 0, *producer, 1 << 30)
     for number, (value, key, time, headers) in enumerate(rows):
         assert builder.append(number, NOW if time is None else time, key, value, headers)
-    new_bytearray: bytearray = builder.build()
-    return new_bytearray
+    encoded: bytearray = builder.build()
+    return encoded
 
 
 def with_fields(batch: bytes | bytearray, **fields: int) -> bytearray:
     """The batch with changed header fields and a valid checksum."""
-    result = bytearray(struct.pack(">qiibIhiqqqhii", *read_header(batch)._replace(**fields))) + batch[HEADER_BYTES:]
-    struct.pack_into(">I", result, 17, crc32c(result[21:]))
-    return result
+    changed = bytearray(struct.pack(">qiibIhiqqqhii", *read_header(batch)._replace(**fields))) + batch[HEADER_BYTES:]
+    struct.pack_into(">I", changed, 17, crc32c(changed[21:]))
+    return changed
 
 
 @given(ROWS, st.sampled_from(CODECS))
@@ -87,7 +87,7 @@ def test_what_is_packed_is_read_by_another(rows: list[Row], codec: int) -> None:
     assert header.codec in (0, codec)
     assert header.attributes == header.codec
     assert header.base_timestamp == read[0][2]
-    assert header.max_timestamp == max(item[2] for item in read)
+    assert header.max_timestamp == max(record[2] for record in read)
     if codec == 0:
         assert batch == made_elsewhere(rows)
 
@@ -154,10 +154,10 @@ def test_a_stamp_is_what_another_producer_would_write(
 ) -> None:
     batch = encode(*columns(rows), now_ms=NOW)  # type: ignore[arg-type]
     fetched = with_fields(batch, base_offset=77, leader_epoch=3, producer_id=5, producer_epoch=6, attributes=0x10)
-    for item in (batch, fetched):
-        stamp(item, producer, epoch, sequence, transactional=transactional)
+    for encoded in (batch, fetched):
+        stamp(encoded, producer, epoch, sequence, transactional=transactional)
         attributes = 0x10 if transactional else 0
-        assert item == with_fields(made_elsewhere(rows, 0, (producer, epoch, sequence)), attributes=attributes)
+        assert encoded == with_fields(made_elsewhere(rows, 0, (producer, epoch, sequence)), attributes=attributes)
 
 
 def test_a_stamp_keeps_the_codec_and_wraps_the_sequence() -> None:
@@ -279,9 +279,9 @@ def test_old_message_sets(magic: int, codec: int) -> None:
     read = [decode(header, view) for header, view in actual_record_batches]
     assert [key for entry in read for key in entry.keys] == [b"k", None]
     assert [value for entry in read for value in entry.values] == [b"v" * 100, None]
-    assert [offset for item in read for offset in item.offsets] == [0, 1]
-    assert [time for item in read for time in item.timestamps_ms] == ([5, 6] if magic else [-1, -1])
-    assert [headers for item in read for headers in item.headers] == [[], []]
+    assert [offset for batch_read in read for offset in batch_read.offsets] == [0, 1]
+    assert [time for batch_read in read for time in batch_read.timestamps_ms] == ([5, 6] if magic else [-1, -1])
+    assert [headers for batch_read in read for headers in batch_read.headers] == [[], []]
 
 
 @pytest.mark.parametrize("codec", [NONE, GZIP, ZSTD])

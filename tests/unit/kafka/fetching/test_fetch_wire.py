@@ -64,8 +64,8 @@ def test_an_answer_is_as_the_library_writes_it(large: bool) -> None:
 def test_an_older_broker_is_asked_as_the_library_does() -> None:
     session, request = asked(4, 9)
     assert isinstance(request, FetchRequest_v7)
-    result = session.answered(FetchResponse_v7.decode(BytesIO(answer(FetchResponse_v7))))
-    assert result == [item._replace(near=-1) for item in PARTS]
+    parts = session.answered(FetchResponse_v7.decode(BytesIO(answer(FetchResponse_v7))))
+    assert parts == [part._replace(near=-1) for part in PARTS]
 
 
 @pytest.mark.parametrize("cut", [3, 20, 60, 100])

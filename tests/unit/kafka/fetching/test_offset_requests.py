@@ -32,8 +32,8 @@ def test_ends_of_epochs() -> None:
             b"\0\0",
         ]
     )
-    told = EpochEnds.decode(BytesIO(answer))
-    assert told.parts == {("t", 0): EpochEnd(2, 1 << 40), ("t", 1): EpochEnd(-1, -1, CODES["FENCED_LEADER_EPOCH"])}
+    ends = EpochEnds.decode(BytesIO(answer))
+    assert ends.parts == {("t", 0): EpochEnd(2, 1 << 40), ("t", 1): EpochEnd(-1, -1, CODES["FENCED_LEADER_EPOCH"])}
 
 
 def test_offsets_are_asked_of_who_leads_in_an_epoch() -> None:

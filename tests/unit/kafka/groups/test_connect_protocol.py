@@ -52,8 +52,8 @@ def test_why_a_member_takes_no_tasks_comes_last_and_only_where_there_is_a_reason
 
 
 def test_revocations_and_delay_are_read_back() -> None:
-    told = MemberAssignment("m", "u", 1, (), (Work("a", 2), Work("b")), 3000, 1)
-    assert decode_assignment(encode_assignment(told)) == told
+    assignment = MemberAssignment("m", "u", 1, (), (Work("a", 2), Work("b")), 3000, 1)
+    assert decode_assignment(encode_assignment(assignment)) == assignment
 
 
 def test_later_versions_and_trailing_bytes_are_read_as_the_known_version() -> None:
@@ -79,12 +79,12 @@ def test_what_is_cut_short_is_refused(cut: int) -> None:
 def test_ten_thousand_connectors_take_little_of_a_brokers_record() -> None:
     """A broker keeps all metadata and assignments of a group in one record, of 1,048,588 bytes unless set."""
     works = tuple(Work(f"inventory-warehouse-{n:05}", task) for n in range(10_000) for task in (-1, 0))
-    told = MemberAssignment("connect-127.0.0.1:8083-5c9d9a4e", "http://127.0.0.1:8083/", 7, works)
-    raw = encode_assignment(told)
-    assert decode_assignment(raw) == told
+    assignment = MemberAssignment("connect-127.0.0.1:8083-5c9d9a4e", "http://127.0.0.1:8083/", 7, works)
+    raw = encode_assignment(assignment)
+    assert decode_assignment(raw) == assignment
     assert len(raw) < 100_000
     weights = {work: 4 for work in works if work.is_task}
-    metadata = Metadata("http://127.0.0.1:8083/", 7, told, OwnFields(weights=weights))
+    metadata = Metadata("http://127.0.0.1:8083/", 7, assignment, OwnFields(weights=weights))
     raw = encode_metadata(metadata)
     assert decode_metadata(raw) == metadata
     assert len(raw) < 200_000

@@ -30,10 +30,10 @@ def test_metadata_answers() -> None:
             b"\0",
         ]
     )
-    told = MetadataAnswer.decode(BytesIO(answer))
-    assert told.brokers == (BrokerAddress(1, "h", 9092, "r1"), BrokerAddress(2, "i", 9093, None))
-    assert told.controller == 2
-    topic, other = told.topics["t"], told.topics["u"]
+    metadata = MetadataAnswer.decode(BytesIO(answer))
+    assert metadata.brokers == (BrokerAddress(1, "h", 9092, "r1"), BrokerAddress(2, "i", 9093, None))
+    assert metadata.controller == 2
+    topic, other = metadata.topics["t"], metadata.topics["u"]
     assert (topic.id, topic.code, topic.internal) == ("AAECAwQFBgcICQoLDA0ODw", 0, True)
     assert topic.partitions == {0: Leader(2, 7, 0, (1, 2), (2,)), 1: Leader(-1, 4, 5)}
     assert (other.id, other.code, other.partitions) == ("", CODES["UNKNOWN_TOPIC_OR_PARTITION"], {})

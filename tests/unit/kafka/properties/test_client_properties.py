@@ -166,7 +166,7 @@ def test_who_one_is_goes_to_both_libraries(tmp_path: Path) -> None:
     authority = Authority()
     me = authority.issue("me")
     trust, key = authority.write_trust(tmp_path / "trust.p12"), me.write_pkcs12(tmp_path / "key.p12")
-    sasl_given = sasl("SCRAM-SHA-512", f'{SCRAM} required username="a" password="b\\"c";') | {
+    scram = sasl("SCRAM-SHA-512", f'{SCRAM} required username="a" password="b\\"c";') | {
         "bootstrap.servers": "a:1",
         "security.protocol": "SASL_SSL",
         "ssl.truststore.location": str(trust),
@@ -175,7 +175,7 @@ def test_who_one_is_goes_to_both_libraries(tmp_path: Path) -> None:
         "ssl.keystore.password": PASSWORD,
         "ssl.endpoint.identification.algorithm": "",
     }
-    settings = librdkafka_settings(sasl_given, "admin")
+    settings = librdkafka_settings(scram, "admin")
     assert settings == {
         "bootstrap.servers": "a:1",
         "security.protocol": "SASL_SSL",
@@ -188,10 +188,10 @@ def test_who_one_is_goes_to_both_libraries(tmp_path: Path) -> None:
         "ssl.endpoint.identification.algorithm": "none",
     }
     AdminClient(settings, logger=_silent())
-    arguments = client_arguments(sasl_given)
+    arguments = client_arguments(scram)
     assert arguments["sasl_plain_password"] == 'b"c'
     assert not arguments["ssl_context"].present.check_hostname
-    assert client_arguments(dict(sasl_given))["ssl_context"].present is arguments["ssl_context"].present, "read once"
+    assert client_arguments(dict(scram))["ssl_context"].present is arguments["ssl_context"].present, "read once"
 
 
 def test_a_clients_own_properties_go_over_the_workers_and_credentials_to_their_brokers_only() -> None:
@@ -204,8 +204,8 @@ def test_a_clients_own_properties_go_over_the_workers_and_credentials_to_their_b
         "producer.linger.ms": "7",
         "producer.acks": "1",
     }
-    result = merged(worker, {"producer.override.acks": "all", "consumer.override.acks": "x"}, "producer")
-    assert result == {
+    properties = merged(worker, {"producer.override.acks": "all", "consumer.override.acks": "x"}, "producer")
+    assert properties == {
         "bootstrap.servers": "a:1",
         "ssl.truststore.location": "/ca",
         **sasl("PLAIN", "secret"),
@@ -245,11 +245,11 @@ def test_faults_of_a_configuration() -> None:
 
 @pytest.mark.parametrize("name", RECORDED["policies"])
 def test_policies_say_what_connect_says(name: str) -> None:
-    said: Mapping[str, list[str]] = RECORDED["policies"][name]
+    recorded: Mapping[str, list[str]] = RECORDED["policies"][name]
     java = f"org.apache.kafka.connect.connector.policy.{name}ConnectorClientConfigOverridePolicy"
     for written in (name, f"{name}ConnectorClientConfigOverridePolicy", java):
         worker = {POLICY_KEY: written, ALLOWED_KEY: "acks, client.id"}
-        assert {key: [text] if (text := refused(worker, key)) else [] for key in said} == said
+        assert {key: [text] if (text := refused(worker, key)) else [] for key in recorded} == recorded
 
 
 def test_settings_that_go_to_another_process_make_tokens_there() -> None:

@@ -66,17 +66,15 @@ def documented() -> dict[tuple[str, ClientKind], str]:
 
 def producer(config: Mapping[str, str]) -> dict[str, Any]:
     value = merged(WORKER, config, "producer")
-    result = dataclasses.asdict(producer_options(value, client_id="c", transactional_id="id"))
+    options = dataclasses.asdict(producer_options(value, client_id="c", transactional_id="id"))
     arguments = {key: value for key, value in client_arguments(value).items() if key != "retry_backoff_ms"}
-    return {**result.pop("settings"), **result, **arguments, "client": None}  # no client of ours waits by this key
+    return {**options.pop("settings"), **options, **arguments, "client": None}  # no client of ours waits by this key
 
 
 def consumer(config: Mapping[str, str]) -> dict[str, Any]:
-    new_sink_consumer_properties = sink_consumer_properties(
-        WORKER, config, "s", 0, read_committed=False, zombie_seconds=0
-    )
+    properties = sink_consumer_properties(WORKER, config, "s", 0, read_committed=False, zombie_seconds=0)
     return {
-        **new_sink_consumer_properties,
+        **properties,
         "group": sink_group(WORKER, config, "s"),
         "most": most_records(WORKER, config),
     }
@@ -84,10 +82,8 @@ def consumer(config: Mapping[str, str]) -> dict[str, Any]:
 
 def javas(config: Mapping[str, str]) -> dict[str, Any]:
     """A Java sink's own consumer."""
-    new_sink_consumer_properties = sink_consumer_properties(
-        WORKER, config, "s", 0, read_committed=False, zombie_seconds=0
-    )
-    return dict(own_consumer_properties(WORKER, config, new_sink_consumer_properties, 100))
+    properties = sink_consumer_properties(WORKER, config, "s", 0, read_committed=False, zombie_seconds=0)
+    return dict(own_consumer_properties(WORKER, config, properties, 100))
 
 
 def admin(config: Mapping[str, str]) -> dict[str, Any]:
@@ -102,7 +98,9 @@ def changed(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, An
 
 
 def test_each_key_of_the_page_is_tried_with_each_client() -> None:
-    tried = {(item.key, item.client) for item in EFFECTS} | {(k, client) for k in (*LOGINS, *TIMES) for client in MADE}
+    tried = {(effect.key, effect.client) for effect in EFFECTS} | {
+        (k, client) for k in (*LOGINS, *TIMES) for client in MADE
+    }
     uses = documented()
     assert {name for name, use in uses.items() if use != "refused"} == tried
     assert {key for (key, _), use in uses.items() if use == "refused"} == REFUSED.keys()
@@ -130,20 +128,20 @@ def test_a_key_has_its_effect_or_a_warning_names_it(effect: Effect) -> None:
 def fetched(config: Mapping[str, str]) -> dict[str, Any]:
     """The settings with which a mirror reads its source."""
     whole = {"source.cluster.bootstrap.servers": "h:1", **config}
-    reader_properties_given = reader_properties(whole)
-    arguments = {
-        key: value for key, value in client_arguments(reader_properties_given).items() if key != "retry_backoff_ms"
-    }
-    limits = dataclasses.asdict(FetchSettings.of(reader_properties_given))
+    properties = reader_properties(whole)
+    arguments = {key: value for key, value in client_arguments(properties).items() if key != "retry_backoff_ms"}
+    limits = dataclasses.asdict(FetchSettings.of(properties))
     how = {
-        "committed": reads_committed(reader_properties_given),
-        "reset": starts_at(reader_properties_given),
-        "client.id": reader_properties_given.get("client.id"),
+        "committed": reads_committed(properties),
+        "reset": starts_at(properties),
+        "client.id": properties.get("client.id"),
     }
     return {**arguments, **limits, **how}
 
 
-@pytest.mark.parametrize("effect", [item for item in EFFECTS if item.client == "consumer"], ids=lambda value: value.key)
+@pytest.mark.parametrize(
+    "effect", [effect for effect in EFFECTS if effect.client == "consumer"], ids=lambda value: value.key
+)
 def test_a_key_of_a_mirrors_consumer_has_its_effect_or_a_warning_names_it(effect: Effect) -> None:
     value = {"isolation.level": "read_uncommitted", "check.crcs": "false"}.get(effect.key, effect.value)
     key = f"source.consumer.{effect.key}"
@@ -153,9 +151,9 @@ def test_a_key_of_a_mirrors_consumer_has_its_effect_or_a_warning_names_it(effect
     assert bool(seen) != bool(warned), (seen, warned)
 
 
-@pytest.mark.parametrize("key", sorted({item.key for item in EFFECTS}))
+@pytest.mark.parametrize("key", sorted({effect.key for effect in EFFECTS}))
 def test_a_key_of_a_workers_own_clients_has_its_effect_or_a_warning_names_it(key: str) -> None:
-    value = next(item.value for item in EFFECTS if item.key == key)
+    value = next(effect.value for effect in EFFECTS if effect.key == key)
     if key in USED or key == "client.dns.lookup":
         return
     seen = changed(client_arguments(WORKER), client_arguments({**WORKER, key: value}))
@@ -199,32 +197,32 @@ def connected(fields: Mapping[str, str]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("key", LOGINS)
 def test_a_key_of_trust_and_identity_reaches_both_libraries(key: str, stores: Mapping[str, str]) -> None:
-    item = LOGINS[key]
+    login = LOGINS[key]
 
     def real(fields: Mapping[str, str]) -> dict[str, str]:
         return {name: stores.get(value, value) for name, value in fields.items()}
 
-    config = {f"{client}.override.{key}": real({key: item.value})[key] for client in MADE}
+    config = {f"{client}.override.{key}": real({key: login.value})[key] for client in MADE}
     unheeded = {note.partition(".")[0] for note in notes(FileStreamSource, config, WORKER) if "ignored" in note}
-    assert unheeded == set(item.unheeded)
+    assert unheeded == set(login.unheeded)
     with token_server() as server:
         oauth.allow_urls(server.url)
-        base = {name: server.url if value == "@url" else value for name, value in real(item.base).items()}
-        fields = {**base, key: server.url if item.value == "@url" else real({key: item.value})[key]}
-        if item.refused_without:
-            with pytest.raises(InvalidArgument, match=re.escape(item.refused_without)):
+        base = {name: server.url if value == "@url" else value for name, value in real(login.base).items()}
+        fields = {**base, key: server.url if login.value == "@url" else real({key: login.value})[key]}
+        if login.refused_without:
+            with pytest.raises(InvalidArgument, match=re.escape(login.refused_without)):
                 connected(base)
-        before = {} if item.refused_without else connected(base)
+        before = {} if login.refused_without else connected(base)
         requested_len = len(server.asked)
-        if item.refused_with:
-            with pytest.raises(InvalidArgument, match=re.escape(item.refused_with)):
+        if login.refused_with:
+            with pytest.raises(InvalidArgument, match=re.escape(login.refused_with)):
                 connected(fields)
             return
         seen = changed(before, connected(fields))
-        assert set(item.parts) <= seen.keys(), seen.keys()
-        if item.form:
+        assert set(login.parts) <= seen.keys(), seen.keys()
+        if login.form:
             user, form = server.asked[requested_len]
-            assert item.form in f"{base64.b64decode(user.removeprefix('Basic ')).decode()} {form}"
+            assert login.form in f"{base64.b64decode(user.removeprefix('Basic ')).decode()} {form}"
 
 
 @pytest.mark.parametrize(
@@ -244,9 +242,9 @@ def test_the_time_of_a_login_is_as_it_is_given(
     monkeypatch.setattr(httpx, "Client", client)
     with token_server() as server:
         oauth.allow_urls(server.url)
-        new_tokens = tokens({**BEARER, oauth.URL_KEY: server.url, key: value})
-        new_tokens.current()
-    of = timeouts[0] if part in ("connect", "read") else new_tokens
+        source = tokens({**BEARER, oauth.URL_KEY: server.url, key: value})
+        source.current()
+    of = timeouts[0] if part in ("connect", "read") else source
     assert getattr(of, part) == expected
 
 

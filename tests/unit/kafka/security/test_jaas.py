@@ -12,24 +12,24 @@ MECHANISMS = ("PLAIN", "SCRAM-SHA-256, SCRAM-SHA-512", "OAUTHBEARER")
 RECORDED = json.loads((RECORDED_FOLDER / "data" / "clients.json").read_text())["jaas"]
 
 
-@pytest.mark.parametrize("said", RECORDED, ids=range(len(RECORDED)))
-def test_it_is_read_as_java_reads_it(said: dict[str, object]) -> None:
-    text = str(said["text"])
-    if said.get("module", PLAIN) not in ALLOWED:
+@pytest.mark.parametrize("case", RECORDED, ids=range(len(RECORDED)))
+def test_it_is_read_as_java_reads_it(case: dict[str, object]) -> None:
+    text = str(case["text"])
+    if case.get("module", PLAIN) not in ALLOWED:
         with pytest.raises(InvalidArgument, match=r"Kerberos \(GSSAPI\) is not supported"):
             parse(text)
-    elif "error" in said:
+    elif "error" in case:
         with pytest.raises(InvalidArgument) as raised:
             parse(text)
-        java = str(said["error"]).partition(" The system property")[0].removesuffix(".")
+        java = str(case["error"]).partition(" The system property")[0].removesuffix(".")
         message = raised.value.message
         assert message.startswith(f"sasl.jaas.config: {java}; legal is one login module with its options, MODULE")
         assert all(f"{module} ({mechanism}" in message for module, mechanism in zip(ALLOWED, MECHANISMS, strict=True))
     else:
         module = parse(text)
-        assert module.name == said["module"]
-        assert f"LoginModuleControlFlag: {module.flag}" == said["flag"]
-        assert module.options == said["options"]
+        assert module.name == case["module"]
+        assert f"LoginModuleControlFlag: {module.flag}" == case["flag"]
+        assert module.options == case["options"]
 
 
 @pytest.mark.parametrize("name", ["JndiLoginModule", "LdapLoginModule"])

@@ -21,9 +21,9 @@ CLIENT = {"clientId": "me", "clientSecret": "se cret", "scope": "kafka", "extens
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[TokenServer]:
     monkeypatch.setattr(oauth, "_allowed", set())
-    with token_server() as new_token_server:
-        allow_urls(f"https://other.example, {new_token_server.url}")
-        yield new_token_server
+    with token_server() as running_server:
+        allow_urls(f"https://other.example, {running_server.url}")
+        yield running_server
 
 
 def claims(token: str) -> dict[str, Any]:
@@ -32,13 +32,13 @@ def claims(token: str) -> dict[str, Any]:
 
 
 def test_client_credentials_are_sent_as_java_sends_them(server: TokenServer) -> None:
-    new_tokens = tokens({URL_KEY: server.url}, CLIENT)
-    token = new_tokens.current()
+    source = tokens({URL_KEY: server.url}, CLIENT)
+    token = source.current()
     assert (token.principal, token.extensions) == ("alice", {"cluster": "lkc"})
     assert server.asked == [
         ("Basic " + base64.b64encode(b"me:se cret").decode(), "grant_type=client_credentials&scope=kafka")
     ]
-    assert new_tokens.current() is token, "one token as long as it is good"
+    assert source.current() is token, "one token as long as it is good"
     assert "se cret" not in repr(token)
     encoded = {"sasl.oauthbearer.header.urlencode": "true", "sasl.oauthbearer.client.credentials.client.id": "a:b"}
     tokens({URL_KEY: server.url, **encoded}, CLIENT).current()
@@ -109,9 +109,9 @@ def test_unsecured_tokens_are_made_of_options() -> None:
         "unsecuredLoginExtension_k": "v",
     }
     token = tokens({}, options).current()
-    said = claims(token.text)
-    assert {k: said[k] for k in ("sub", "n", "scope")} == {"sub": "me", "n": 12.5, "scope": [" s1 ", " s2"]}
-    assert said["exp"] - said["iat"] == pytest.approx(60)
+    token_claims = claims(token.text)
+    assert {k: token_claims[k] for k in ("sub", "n", "scope")} == {"sub": "me", "n": 12.5, "scope": [" s1 ", " s2"]}
+    assert token_claims["exp"] - token_claims["iat"] == pytest.approx(60)
     assert token.extensions == {"k": "v"}
 
 

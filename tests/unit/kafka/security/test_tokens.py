@@ -71,9 +71,9 @@ def test_who_gives_none_is_not_asked_at_once_again(failure: Unauthenticated | Un
     for tenth in range(200):
         giver.now = tenth / 10
         before = giver.asked
-        with pytest.raises(type(failure), match=failure.message) as told:
+        with pytest.raises(type(failure), match=failure.message) as caught:
             tokens.current()
-        assert told.value.reason == "NO_TOKEN"
+        assert caught.value.reason == "NO_TOKEN"
         if giver.asked > before:
             asked_at.append(giver.now)
     assert asked_at == [0.0, 1.0, 3.0, 7.0, 11.0, 15.0, 19.0]

@@ -29,7 +29,7 @@ def test_what_is_legal_passes() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "said"),
+    ("labels", "message"),
     [
         ({"": "x"}, r"labels: '' is not legal: a key of 1 to 63"),
         ({"a b": "x"}, r"labels: 'a b' is not legal: a key"),
@@ -38,8 +38,8 @@ def test_what_is_legal_passes() -> None:
         ({"team": "v" * 64}, r"labels\.team"),
     ],
 )
-def test_a_label_is_named_by_its_key(labels: dict[str, str], said: str) -> None:
-    with pytest.raises(InvalidArgument, match=said):
+def test_a_label_is_named_by_its_key(labels: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
         check_labels("labels", labels)
 
 
@@ -63,7 +63,7 @@ def test_limits_and_counts_are_bounded() -> None:
 
 
 @pytest.mark.parametrize(
-    ("routes", "said"),
+    ("routes", "message"),
     [
         ({"": "10.0.0.7"}, "routes: '' is not legal: the name of a host"),
         ({"a b": "10.0.0.7"}, "routes: 'a b'"),
@@ -81,6 +81,6 @@ def test_limits_and_counts_are_bounded() -> None:
         ({f"h{n}": "10.0.0.7" for n in range(MAX_ROUTES + 1)}, "1001 names"),
     ],
 )
-def test_a_route_is_of_a_host_to_an_address(routes: dict[str, str], said: str) -> None:
-    with pytest.raises(InvalidArgument, match=said):
+def test_a_route_is_of_a_host_to_an_address(routes: dict[str, str], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
         check_routes("routes", routes)

@@ -61,13 +61,13 @@ async def test_who_stands_in_the_door_when_it_closes_is_let_in() -> None:
         served = siblings.start(server.serve())
         port = await server.ports.get()
         waiting = [socket.create_connection(("127.0.0.1", port), timeout=60) for _ in range(20)]
-        for item in waiting:
-            item.sendall(REQUEST)
+        for task in waiting:
+            task.sendall(REQUEST)
         server.ends.set()  # and the server has accepted none of them yet
         await served
-        for item in waiting:
-            with item:
-                assert item.recv(1024).startswith(b"HTTP/1.1 200 ")
+        for task in waiting:
+            with task:
+                assert task.recv(1024).startswith(b"HTTP/1.1 200 ")
         with pytest.raises(ConnectionRefusedError):
             socket.create_connection(("127.0.0.1", port))
 

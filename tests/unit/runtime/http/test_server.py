@@ -76,8 +76,8 @@ async def exchange(port: int, *pieces: bytes) -> bytes:
 
 async def answered(port: int) -> bool:
     """Whether another client gets an answer."""
-    said = await exchange(port, b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
-    return said.startswith(b"HTTP/1.1 200") and said.endswith(b"\r\n\r\n3")
+    answer = await exchange(port, b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
+    return answer.startswith(b"HTTP/1.1 200") and answer.endswith(b"\r\n\r\n3")
 
 
 POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
@@ -109,12 +109,12 @@ POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
 )  # fmt: skip
 async def test_what_is_malformed_is_refused(server: Any, name: str, request_bytes: bytes, statuses: Any) -> None:
     port, _ = server
-    said = await exchange(port, request_bytes)
-    assert int(said.split()[1]) in statuses
-    assert b"bytearray" not in said
-    if int(said.split()[1]) != 405:
-        assert b"application/json" in said
-        assert b'"error_code":' + said.split()[1] in said
+    answer = await exchange(port, request_bytes)
+    assert int(answer.split()[1]) in statuses
+    assert b"bytearray" not in answer
+    if int(answer.split()[1]) != 405:
+        assert b"application/json" in answer
+        assert b'"error_code":' + answer.split()[1] in answer
     assert await answered(port)
 
 
@@ -152,16 +152,16 @@ async def test_versions_and_heads_are_those_that_connect_takes(
     server: Any, request_bytes: bytes, status: int, reason: bytes
 ) -> None:
     port, _ = server
-    said = await exchange(port, request_bytes)
-    assert (int(said.split()[1]), said.count(b"HTTP/1.1 ")) == (status, 1), said
-    assert reason in said
+    answer = await exchange(port, request_bytes)
+    assert (int(answer.split()[1]), answer.count(b"HTTP/1.1 ")) == (status, 1), answer
+    assert reason in answer
     assert await answered(port)
 
 
 async def test_a_second_request_is_judged_as_the_first(server: Any) -> None:
     port, _ = server
-    said = await exchange(port, b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + head(GET, 9000))
-    assert [said.count(item) for item in (b"HTTP/1.1 200 ", b"HTTP/1.1 431 ")] == [1, 1], said
+    answer = await exchange(port, b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n" + head(GET, 9000))
+    assert [answer.count(status) for status in (b"HTTP/1.1 200 ", b"HTTP/1.1 431 ")] == [1, 1], answer
 
 
 @pytest.mark.parametrize("answers", [1, 2])
@@ -169,9 +169,9 @@ async def test_empty_lines_before_a_request_are_passed_over(server: Any, answers
     """Some clients send an empty line after a body."""
     port, _ = server
     first = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" if answers == 2 else b"\r\n\n"
-    said = await exchange(port, first + b"\r\n" * 5000 + POST + b"Content-Length: 2\r\n\r\nab")
-    assert said.count(b"HTTP/1.1 200 ") == answers
-    assert said.endswith(b"2")
+    answer = await exchange(port, first + b"\r\n" * 5000 + POST + b"Content-Length: 2\r\n\r\nab")
+    assert answer.count(b"HTTP/1.1 200 ") == answers
+    assert answer.endswith(b"2")
 
 
 @pytest.mark.parametrize(
@@ -186,15 +186,15 @@ async def test_empty_lines_before_a_request_are_passed_over(server: Any, answers
 )
 async def test_a_target_may_name_the_host(server: Any, target: str, status: int) -> None:
     port, _ = server
-    said = await exchange(port, f"GET {target} HTTP/1.1\r\nHost: x:1\r\nConnection: close\r\n\r\n".encode())
-    assert int(said.split()[1]) == status, said
-    assert (b"names another host" in said) == (status == 400)
+    answer = await exchange(port, f"GET {target} HTTP/1.1\r\nHost: x:1\r\nConnection: close\r\n\r\n".encode())
+    assert int(answer.split()[1]) == status, answer
+    assert (b"names another host" in answer) == (status == 400)
 
 
 async def test_a_refusal_tells_why(server: Any) -> None:
     port, _ = server
-    said = await exchange(port, b"GET / HTTP/1.1\r\n\r\n")
-    assert b'"HTTP 400 Bad Request: Missing mandatory Host: header"' in said, said
+    answer = await exchange(port, b"GET / HTTP/1.1\r\n\r\n")
+    assert b'"HTTP 400 Bad Request: Missing mandatory Host: header"' in answer, answer
 
 
 @pytest.mark.parametrize(
@@ -220,19 +220,19 @@ async def test_what_never_ends_is_ended(server: Any, begun: bytes, status: bytes
                 await writer.drain()
                 await asyncio.sleep(0.2)
 
-    trickling, said = asyncio.ensure_future(trickle()), b""
+    trickling, answer = asyncio.ensure_future(trickle()), b""
     try:
         async with asyncio.timeout(60):
             while part := await reader.read(1024):  # kept although a byte that comes too late is answered with a reset
-                said += part
+                answer += part
     except ConnectionError:
         pass
     finally:
         trickling.cancel()
         writer.close()
-    assert status in said
+    assert status in answer
     if not status:
-        assert said == b""
+        assert answer == b""
     assert await answered(port)
 
 
@@ -261,8 +261,8 @@ async def test_what_is_too_large_is_not_asked_for(server: Any, monkeypatch: pyte
     """A client that sends `Expect: 100-continue` before its body is refused at once."""
     monkeypatch.setattr(http_bodies, "DRAIN_SECONDS", 600.0)
     port, _ = server
-    said = await exchange(port, POST + b"Expect: 100-continue\r\nContent-Length: 5000000\r\n\r\n")
-    assert said.startswith(b"HTTP/1.1 413 "), said
+    answer = await exchange(port, POST + b"Expect: 100-continue\r\nContent-Length: 5000000\r\n\r\n")
+    assert answer.startswith(b"HTTP/1.1 413 "), answer
 
 
 async def test_idle_connections_give_way(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,8 +291,8 @@ async def test_all_that_are_too_many_give_way_though_they_come_at_once(
         assert await answered(port), "behind them"
         await eventually(lambda: _connected(port) <= 16, seconds=60)
     finally:
-        for item in opened:
-            item.close()
+        for writer in opened:
+            writer.close()
 
 
 async def test_large_bodies_are_bounded_together(server: Any) -> None:
@@ -302,9 +302,9 @@ async def test_large_bodies_are_bounded_together(server: Any) -> None:
     for _, writer in held:
         writer.write(head + bytes(LIMIT - 1))
         await writer.drain()
-    said = [await reader.read() for reader, _ in held]
-    assert sum(b" 429 " in item for item in said) >= 1
-    assert sum(b" 408 " in item for item in said) >= 1
+    answers = [await reader.read() for reader, _ in held]
+    assert sum(b" 429 " in answer for answer in answers) >= 1
+    assert sum(b" 408 " in answer for answer in answers) >= 1
     for _, writer in held:
         writer.close()
     await eventually(lambda: app._held == 0, seconds=60)

@@ -32,8 +32,8 @@ def test_java_home_goes_before_path_and_path_before_the_usual_folders(tmp_path: 
 
     assert find(environment=everything, folders=folders).program == at_home
     assert find(environment={"PATH": str(on_path.parent)}, folders=folders).program == on_path
-    result = find(environment={"PATH": str(tmp_path)}, folders=folders)
-    assert (result.program, result.version, result.major) == (usual, "25", 25)
+    installation = find(environment={"PATH": str(tmp_path)}, folders=folders)
+    assert (installation.program, installation.version, installation.major) == (usual, "25", 25)
 
 
 def test_an_unusable_java_is_passed_over(tmp_path: Path) -> None:

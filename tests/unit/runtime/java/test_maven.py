@@ -58,11 +58,11 @@ async def test_many_at_once_fetch_once(tmp_path: Path) -> None:
 
 async def test_only_the_wrong_one_is_fetched_again(tmp_path: Path) -> None:
     source = Source(lambda call, file: b"spoilt!!!!" if call == 1 and file == "two-2.0.jar" else CONTENTS[file])
-    told: list[str] = []
-    actual_jars = await jars(LOCK, cache=tmp_path, fetch=source, progress=told.append)
+    lines: list[str] = []
+    actual_jars = await jars(LOCK, cache=tmp_path, fetch=source, progress=lines.append)
     assert actual_jars[1].read_bytes() == CONTENTS["two-2.0.jar"]
     assert source.asked[1:] == [["two-2.0.jar"]]
-    assert told == ["fetching again: org.example:two:2.0"]
+    assert lines == ["fetching again: org.example:two:2.0"]
 
 
 async def test_a_second_wrong_answer_is_an_error_that_names_it_and_leaves_nothing(tmp_path: Path) -> None:

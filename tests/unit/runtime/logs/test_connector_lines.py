@@ -54,16 +54,16 @@ async def test_lines_are_found_in_what_a_process_writes(
     file = tmp_path / "log"
     file.write_text(written)
     for name in NAMES:
-        result = ConnectorLines(name).kept(written.encode().splitlines(keepends=True))
-        assert result.count(b"said") == result.count(b"more ") + result.count(b'"event": "more"') == 1, name
-        assert (b"as told" in result) == (b"went_wrong" in result) == (name == "plain")
-        assert b"nothing" not in result
+        lines = ConnectorLines(name).kept(written.encode().splitlines(keepends=True))
+        assert lines.count(b"said") == lines.count(b"more ") + lines.count(b'"event": "more"') == 1, name
+        assert (b"as told" in lines) == (b"went_wrong" in lines) == (name == "plain")
+        assert b"nothing" not in lines
         async for _ in read_log_of(ConnectorLines(name), file, tail_lines=1000, follow=False):
             pass
         pieces = [p async for p in read_log_of(ConnectorLines(name), file, tail_lines=1000, follow=False)]
-        assert b"".join(pieces) == result
+        assert b"".join(pieces) == lines
         pieces = [p async for p in read_log_of(ConnectorLines(name), file, tail_lines=1, follow=False)]
-        assert b"".join(pieces) == result.splitlines(keepends=True)[-1]
+        assert b"".join(pieces) == lines.splitlines(keepends=True)[-1]
 
 
 @pytest.mark.parametrize("json", [False, True])
@@ -112,9 +112,9 @@ def test_a_threads_lines_carry_what_it_is_about(capsys: pytest.CaptureFixture[st
     thread.start()
     thread.join()
     ours.get_logger().info("elsewhere")
-    result = RECENT.of("mine")
-    assert [entry["event"] for entry in result] == ["copied", "and a library spoke"]
-    assert all((entry["task"], entry["slot"], entry["service"]) == (3, "s1", "slot") for entry in result)
+    entries = RECENT.of("mine")
+    assert [entry["event"] for entry in entries] == ["copied", "and a library spoke"]
+    assert all((entry["task"], entry["slot"], entry["service"]) == (3, "s1", "slot") for entry in entries)
     assert '"connector": "mine"' not in capsys.readouterr().err.splitlines()[-1]
 
 

@@ -41,8 +41,8 @@ def log(tmp_path: Path) -> Log:
 def test_the_oldest_lines_go_into_parts_and_their_place_on_the_disk_is_given_back(log: Log) -> None:
     append(log.file, lines(0, 100_000))
     size = log.file.stat().st_size
-    result = log.keep(Keeping(100_000), written=True)
-    assert result == len(log.parts()) == 10  # of some 12, since ten are kept
+    cut_parts = log.keep(Keeping(100_000), written=True)
+    assert cut_parts == len(log.parts()) == 10  # of some 12, since ten are kept
     assert log.keep(Keeping(100_000), written=True) == 0
     stat = log.file.stat()
     assert (stat.st_size, stat.st_blocks * 512 < 120_000) == (size, True)
@@ -131,11 +131,11 @@ def test_a_log_that_somebody_emptied_goes_on_behind_its_parts(log: Log) -> None:
     assert text_of(log) == text + lines(5000, 5010)
     with PartsReader(log) as reader:
         position = reader.tail(20)
-        result, at = reader.read(position)
+        tail, at = reader.read(position)
         while at < reader.end():
             piece, at = reader.read(at)
-            result += piece
-        assert result == b"".join((text + lines(5000, 5010)).splitlines(keepends=True)[-20:])
+            tail += piece
+        assert tail == b"".join((text + lines(5000, 5010)).splitlines(keepends=True)[-20:])
         assert reader.read(10**9) == (b"", reader.end())
     append(log.file, lines(5010, 6000))
     log.keep(Keeping(1000, parts=100), written=True)
@@ -213,7 +213,7 @@ def test_who_writes_and_who_reads_lose_nothing_while_it_is_cut(log: Log) -> None
 
     threads = [threading.Thread(target=write, args=(n,)) for n in range(writers)]
     keeper = threading.Thread(target=keep)
-    result = b""
+    text = b""
     with PartsReader(log) as reader:
         for thread in (*threads, keeper):
             thread.start()
@@ -221,13 +221,13 @@ def test_who_writes_and_who_reads_lose_nothing_while_it_is_cut(log: Log) -> None
         while any(t.is_alive() for t in threads) or position < reader.end():
             assert time.monotonic() < end
             piece, position = reader.read(position)
-            result += piece
+            text += piece
     stop.set()
     keeper.join()
     assert len(log.parts()) > 3
-    assert text_of(log) == result
+    assert text_of(log) == text
     for writer in range(writers):
-        mine = [line for line in result.splitlines() if line.startswith(b"%d " % writer)]
+        mine = [line for line in text.splitlines() if line.startswith(b"%d " % writer)]
         assert mine == [b"%d %d" % (writer, n) for n in range(count)]
 
 

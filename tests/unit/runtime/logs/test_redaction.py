@@ -54,8 +54,8 @@ def test_what_is_in_use_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_no_error_leaves_a_server_with_a_secret() -> None:
     redaction.REDACTOR.add({"error-secret-1": "${env:TOLD}"})
-    told = {"error_code": 400, "message": "no ${env:TOLD} here"}
-    assert json.loads(error_body(400, "no error-secret-1 here")) == told
+    body = {"error_code": 400, "message": "no ${env:TOLD} here"}
+    assert json.loads(error_body(400, "no error-secret-1 here")) == body
     assert json.loads(error_body(500, None)) == {"error_code": 500, "message": None}
 
 

@@ -74,8 +74,8 @@ def test_without_the_tree_or_its_controllers() -> None:
     assert find_parent(CgroupTree(), "", "0::/\n", root=True, managed=False) == "no cgroup2 file system"
     assert find_parent(CgroupTree(), V2, "1:memory:/\n", root=True, managed=False) == "no cgroup2 file system"
     tree = CgroupTree("/sys/fs/cgroup/unified", controllers=["hugetlb"])
-    told = found(tree, "/", managed=False, mounts=HYBRID)
-    assert told == "/sys/fs/cgroup/unified has no controller memory and cpu"
+    hybrid = found(tree, "/", managed=False, mounts=HYBRID)
+    assert hybrid == "/sys/fs/cgroup/unified has no controller memory and cpu"
     tree = service_tree()
     tree.delegated.add(UNIT)
     tree.enabled[f"{MOUNT}/system.slice"] = {"memory"}

@@ -75,9 +75,9 @@ async def test_exit_codes_and_what_a_process_tells_of_its_end(folder: Path) -> N
     child = start(folder, "raise SystemExit(7)")
     await ends(watched(child))
     assert child.exit == Exit(7)
-    told = "from keelman.runtime.processes.exit_record import take_path, write; "
-    told += "write(take_path(), 1, reason='FULL', message='no room')"
-    child = start(folder, f"{told}; raise SystemExit(1)", python=())
+    script = "from keelman.runtime.processes.exit_record import take_path, write; "
+    script += "write(take_path(), 1, reason='FULL', message='no room')"
+    child = start(folder, f"{script}; raise SystemExit(1)", python=())
     await ends(watched(child))
     assert child.exit == Exit(1, "FULL", "no room")
     # A later process without a record does not inherit this one.
@@ -131,9 +131,9 @@ async def test_a_start_that_was_cut_short_is_found_by_its_mark(folder: Path) -> 
     await ends(ended)
     # The same without a process: no process is adopted.
     children.write_record(folder, replace(record, pid=0, start=""))
-    result = children.adopt(folder)
-    assert result is not None
-    assert result[1] is None
+    adoption = children.adopt(folder)
+    assert adoption is not None
+    assert adoption[1] is None
 
 
 @pytest.mark.parametrize("content", [None, "", "{}", '{"name": 1}', "[]"])
@@ -234,9 +234,9 @@ async def test_a_command_that_is_not_there(folder: Path) -> None:
     record = ChildRecord("w/x/0", "u", 1, 0, (str(folder / "nothing"),))
     with pytest.raises(OSError, match="nothing"):
         children.start(folder, record, log=folder / "log", environment={})
-    result = children.adopt(folder)
-    assert result is not None
-    assert result[1] is None
+    adopted = children.adopt(folder)
+    assert adopted is not None
+    assert adopted[1] is None
 
 
 def test_a_childs_environment_has_no_settings_of_services(monkeypatch: pytest.MonkeyPatch) -> None:

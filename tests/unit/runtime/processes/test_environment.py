@@ -27,14 +27,14 @@ ALL = {"PATH", "HOME", "LANG", "LC_ALL", "TZ", "JAVA_HOME", "PYTHONPATH", "KEELM
     ],
 )
 def test_named_ones_and_its_own_settings_that_its_file_does_not_say(service: str, own: set[str]) -> None:
-    new_clean_environment = clean_environment(GIVEN, service, in_file=["port"] if service == "worker" else [])
-    assert set(new_clean_environment) == ALL | own
-    assert all(GIVEN[name] == value for name, value in new_clean_environment.items())
+    environment = clean_environment(GIVEN, service, in_file=["port"] if service == "worker" else [])
+    assert set(environment) == ALL | own
+    assert all(GIVEN[name] == value for name, value in environment.items())
 
 
 def test_further_ones_are_named_by_the_nodes_operator() -> None:
-    new_clean_environment = clean_environment(GIVEN, "broker", passed=("AWS_*", "DATABASE_PASSWORD", "nothing"))
-    assert set(new_clean_environment) == ALL | {
+    environment = clean_environment(GIVEN, "broker", passed=("AWS_*", "DATABASE_PASSWORD", "nothing"))
+    assert set(environment) == ALL | {
         "KAFKA_OPTS",
         "AWS_SECRET_ACCESS_KEY",
         "AWS_REGION",

@@ -32,9 +32,9 @@ def run(file: Path, *command: str, **more: Any) -> subprocess.CompletedProcess[s
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    new_file = tmp_path / "routes.json"
-    new_file.write_text(json.dumps(ROUTES))
-    return new_file
+    file = tmp_path / "routes.json"
+    file.write_text(json.dumps(ROUTES))
+    return file
 
 
 @pytest.fixture

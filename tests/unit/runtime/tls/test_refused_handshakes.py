@@ -69,7 +69,7 @@ def refused(handshakes: Handshakes, clock: Clock, peer: Peer, line: str) -> list
 
 
 @pytest.mark.parametrize(
-    ("said", "reason"),
+    ("text", "reason"),
     [
         ("PEER_DID_NOT_RETURN_A_CERTIFICATE: x", "it showed no certificate"),
         ("CERTIFICATE_VERIFY_FAILED: certificate has expired", "its certificate has ended"),
@@ -81,8 +81,8 @@ def refused(handshakes: Handshakes, clock: Clock, peer: Peer, line: str) -> list
         ("SOMETHING_NEW: x", "TLS failed: error:100000c0:SSL routines:OPENSSL_internal:SOMETHING_NEW: x"),
     ],
 )
-def test_the_reason_is_in_words(said: str, reason: str) -> None:
-    refusal = refusal_of(HEAD + said)
+def test_the_reason_is_in_words(text: str, reason: str) -> None:
+    refusal = refusal_of(HEAD + text)
     assert refusal is not None
     assert reason in refusal.reason
 

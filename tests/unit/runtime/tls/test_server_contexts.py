@@ -106,9 +106,9 @@ async def test_http_is_told_that_this_is_https(parties: Parties, monkeypatch: py
     async with parties.served() as port, asyncio.timeout(SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(REQUEST)
-        said = await reader.read()
+        answer = await reader.read()
         writer.close()
-    head, _, body = said.partition(b"\r\n\r\n")
+    head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400 ")
     assert json.loads(body) == {"error_code": 400, "message": "HTTP 400 Bad Request: this port speaks https"}
 

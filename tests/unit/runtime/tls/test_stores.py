@@ -45,14 +45,14 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def named(folder: Path, kind: str, *, type_said: str = "") -> dict[str, str]:
     """A worker's keys for these stores."""
-    said = {"ssl.keystore.type": type_said, "ssl.truststore.type": type_said} if type_said else {}
+    types = {"ssl.keystore.type": type_said, "ssl.truststore.type": type_said} if type_said else {}
     return {
         "ssl.keystore.location": str(folder / f"key.{kind}"),
         "ssl.keystore.password": STORE,
         "ssl.key.password": KEY if kind == "JKS" else "",
         "ssl.truststore.location": str(folder / f"trust.{kind}"),
         "ssl.truststore.password": STORE,
-        **said,
+        **types,
     }
 
 
@@ -88,9 +88,9 @@ async def _exchange(server: Mapping[str, str], client: Mapping[str, str]) -> byt
         port = listening.sockets[0].getsockname()[1]
         reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_context(client))
         writer.write(b"hello\n")
-        said = await reader.read()
+        received = await reader.read()
         writer.close()
-        return said
+        return received
 
 
 @pytest.mark.parametrize("kind", ["JKS", "PKCS12", "PEM", "PEM encrypted"])

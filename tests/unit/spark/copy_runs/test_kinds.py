@@ -8,4 +8,4 @@ def test_a_slot_is_its_plugins_and_its_machines() -> None:
     plain, small = Plugin(folder="/p/acme"), Plugin(folder="/p/acme", machine="heap=1")
     assert kind_of(Plugin()) == ""
     assert len({kind_of(plain), kind_of(small), kind_of(Plugin(folder="/p/acme", machine="heap=2"))}) == 3
-    assert {folder_of(kind_of(item)) for item in (plain, small)} == {"/p/acme"}
+    assert {folder_of(kind_of(connector)) for connector in (plain, small)} == {"/p/acme"}

@@ -94,21 +94,21 @@ def test_the_last_ten_ended_of_each_task_are_kept() -> None:
     book = RunBook()
     for task in (0, 1):
         for number in range(KEPT_ENDED + 3):
-            result = run(f"r{task}-{number}", task)
-            book.add(result)
-            fold(result.copy_run, update(ENDED), NOW)
-            book.ended(result)
+            copy_run = run(f"r{task}-{number}", task)
+            book.add(copy_run)
+            fold(copy_run.copy_run, update(ENDED), NOW)
+            book.ended(copy_run)
     uids = sorted(r.uid for r in book.matching("", "", include_ended=True))
     assert uids == sorted(f"r{t}-{n}" for t in (0, 1) for n in range(3, KEPT_ENDED + 3))
     assert not list(book.matching("", "", include_ended=False))
 
 
 def test_filing_a_run_forgets_its_secrets() -> None:
-    book, result = RunBook(), run()
-    result.waiting.append(object())  # type: ignore[arg-type]
-    book.add(result)
-    book.ended(result)
-    assert result.waiting == []
+    book, copy_run = RunBook(), run()
+    copy_run.waiting.append(object())  # type: ignore[arg-type]
+    book.add(copy_run)
+    book.ended(copy_run)
+    assert copy_run.waiting == []
 
 
 def test_filters_and_order() -> None:

@@ -88,9 +88,9 @@ def test_executors_get_the_pack_and_the_way_to_the_driver(tmp_path: Path) -> Non
 
 def test_what_needs_its_node_does_not_fit_executors_elsewhere() -> None:
     file = StartTicket(connector="lines", connector_config={"connector.class": "FileStreamSource"})
-    said = unfit(FAR, file)
-    assert "connector lines: FileStreamSource needs the files" in said
-    assert "local[256,1]" in said
+    problem = unfit(FAR, file)
+    assert "connector lines: FileStreamSource needs the files" in problem
+    assert "local[256,1]" in problem
     assert unfit(Master.of("local[4,1]"), file) == unfit(Master.of("spark://127.0.0.1:7077"), file) == ""
     assert unfit(FAR, StartTicket(connector_config={"connector.class": "VerifiableSource"})) == ""
     assert unfit(FAR, StartTicket(connector_config={"connector.class": "com.acme.Unknown"})) == ""
@@ -100,14 +100,14 @@ def test_what_needs_its_node_does_not_fit_executors_elsewhere() -> None:
 def test_executors_of_a_connect_server_run_a_script_as_python(tmp_path: Path) -> None:
     script = tmp_path / "python"
     script.write_text(interpreter("/usr/bin/env", {"A": "b $c", "PYTHONPATH": "/x y"}, "keelman-pack"))
-    told = subprocess.run(
+    process = subprocess.run(
         ["sh", script, "-u", "NONE"], env={"PYTHONPATH": "/q"}, capture_output=True, text=True, check=True
     )
-    assert f"PYTHONPATH={tmp_path}/keelman-pack:/x y:/q\n" in told.stdout
-    assert "A=b $c\n" in told.stdout
+    assert f"PYTHONPATH={tmp_path}/keelman-pack:/x y:/q\n" in process.stdout
+    assert "A=b $c\n" in process.stdout
     script.write_text(interpreter("echo", {}, ""))
-    told = subprocess.run(["sh", script, "-m", "pyspark.daemon", "w"], capture_output=True, text=True, check=True)
-    assert told.stdout == "-m keelman.engine.slot.daemon w\n"
+    process = subprocess.run(["sh", script, "-m", "pyspark.daemon", "w"], capture_output=True, text=True, check=True)
+    assert process.stdout == "-m keelman.engine.slot.daemon w\n"
 
 
 def test_the_line_of_a_spark_error_that_says_what_happened() -> None:
@@ -150,9 +150,9 @@ def test_a_pack_of_another_python_or_no_pack_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_pack_holds_all_that_slots_need_and_nothing_of_the_services() -> None:
-    result = installed(["keelman[slot]", "pyarrow", "pandas"])
-    assert {"confluent-kafka", "grpcio", "protobuf", "pyarrow", "pandas", "numpy"} <= set(result)
-    assert not {"pyspark", "sqlmodel", "pytest"} & set(result)
+    packages = installed(["keelman[slot]", "pyarrow", "pandas"])
+    assert {"confluent-kafka", "grpcio", "protobuf", "pyarrow", "pandas", "numpy"} <= set(packages)
+    assert not {"pyspark", "sqlmodel", "pytest"} & set(packages)
 
 
 async def test_a_door_whose_port_is_taken_is_named_by_its_setting() -> None:

@@ -68,9 +68,9 @@ def test_with_no_slot_left_an_idle_one_of_another_is_ended_but_only_one() -> Non
 
 
 def own(name: str, runs: int = 1, plugin: str = "", state: SlotState = SlotState.ATTACHED) -> Slot:
-    new_slot = slot(name, runs, state=state)
-    new_slot.plugin, new_slot.alone = plugin, True
-    return new_slot
+    with_runs = slot(name, runs, state=state)
+    with_runs.plugin, with_runs.alone = plugin, True
+    return with_runs
 
 
 def test_a_plugin_never_shares_a_slot_nor_takes_over_anothers() -> None:
@@ -146,14 +146,14 @@ def test_a_task_is_busy_after_three_seconds_and_calm_after_a_minute() -> None:
 
 
 def used(name: str, rate: float, cpus: float = 0.0) -> Slot:
-    new_slot = slot(name, 1)
-    new_slot.cpu_rate, new_slot.cpus, new_slot.memory_bytes = rate, cpus, 100 << 20
-    return new_slot
+    with_usage = slot(name, 1)
+    with_usage.cpu_rate, with_usage.cpus, with_usage.memory_bytes = rate, cpus, 100 << 20
+    return with_usage
 
 
 def test_processors_go_to_those_who_use_them_and_none_is_left_over() -> None:
-    told = used("idle", 0.01, 0.5), used("busy", 0.5, 0.5), used("busier", 0.48, 0.5)
-    shares = share_out(1.5, told)
+    slots = used("idle", 0.01, 0.5), used("busy", 0.5, 0.5), used("busier", 0.48, 0.5)
+    shares = share_out(1.5, slots)
     assert sum(shares.values()) == pytest.approx(1.5)
     assert shares["idle"] == pytest.approx(0.06)
     assert shares["busy"] == shares["busier"] == pytest.approx(0.72)

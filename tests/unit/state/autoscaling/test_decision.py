@@ -18,14 +18,14 @@ REPORT_SECONDS = 5
 
 def walk(looks: Iterable[tuple[float, Measure]], workers: int = 2, stepped: float | None = None) -> list[str]:
     """Returns each scaling with its time, for these measures."""
-    trend, told = NO_TREND, []
+    trend, scalings = NO_TREND, []
     for now, seen in looks:
         trend = followed(trend, WANTED, seen, now)
         expected_workers = next_workers(trend, WANTED, workers, None if stepped is None else now - stepped)
         if expected_workers != workers:
-            told.append(f"{now:g} s: {workers} -> {expected_workers}: {reason(WANTED, seen)}")
+            scalings.append(f"{now:g} s: {workers} -> {expected_workers}: {reason(WANTED, seen)}")
             workers, stepped, trend = expected_workers, now, NO_TREND
-    return told
+    return scalings
 
 
 def each_second(seen: Measure, until: int, since: int = 0) -> list[tuple[float, Measure]]:

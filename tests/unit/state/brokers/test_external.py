@@ -124,17 +124,21 @@ async def test_since_when_they_are_out_of_reach_and_whether_they_refuse(
 
         async with store.write() as tx:
             broker_clusters.create(tx, "b", ExternalBrokers("h:1"))
-        result = await asked(None)
-        assert (result.reachable, result.status.down_since, result.kafka_cluster_id) == (True, None, "id")
-        result = await asked(Unavailable("no answer"))
+        cluster = await asked(None)
+        assert (cluster.reachable, cluster.status.down_since, cluster.kafka_cluster_id) == (True, None, "id")
+        cluster = await asked(Unavailable("no answer"))
         since = now[0]
-        assert (result.seen.problem, result.seen.refused, result.status.down_since) == ("no answer", False, since)
-        result = await asked(Unauthenticated("wrong password"))
-        assert (result.seen.problem, result.seen.refused, result.status.down_since) == ("wrong password", True, since)
+        assert (cluster.seen.problem, cluster.seen.refused, cluster.status.down_since) == ("no answer", False, since)
+        cluster = await asked(Unauthenticated("wrong password"))
+        assert (cluster.seen.problem, cluster.seen.refused, cluster.status.down_since) == (
+            "wrong password",
+            True,
+            since,
+        )
     async with open_store(str(tmp_path / "state.db")) as store:
-        assert store.snapshot.broker_clusters["b"] == result, "it is read again as it was"
+        assert store.snapshot.broker_clusters["b"] == cluster, "it is read again as it was"
         brokers.error = None
         await ExternalProbe(store).reconcile()
-        result = store.snapshot.broker_clusters["b"]
-        assert (result.reachable, result.seen.problem, result.seen.refused) == (True, "", False)
-        assert result.status.down_since is None
+        cluster = store.snapshot.broker_clusters["b"]
+        assert (cluster.reachable, cluster.seen.problem, cluster.seen.refused) == (True, "", False)
+        assert cluster.status.down_since is None

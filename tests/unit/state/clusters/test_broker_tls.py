@@ -23,17 +23,17 @@ UNSAID = BrokerTls.UNSPECIFIED
 
 
 def world() -> World:
-    new_world = World()
-    new_world.do_node("here", "online")
-    new_world.do_node("away", "online", "10.0.0.1")
-    new_world.do_node("unknown", "expected")
-    return new_world
+    two_nodes = World()
+    two_nodes.do_node("here", "online")
+    two_nodes.do_node("away", "online", "10.0.0.1")
+    two_nodes.do_node("unknown", "expected")
+    return two_nodes
 
 
 def decided(*nodes: str, tls: BrokerTls = UNSAID, ca: Authority | None = CA) -> ManagedBrokers:
-    result = with_tls(ManagedBrokers(nodes, tls=tls), "b", world().snapshot, ca, NOW)
-    assert isinstance(result, ManagedBrokers)
-    return result
+    managed = with_tls(ManagedBrokers(nodes, tls=tls), "b", world().snapshot, ca, NOW)
+    assert isinstance(managed, ManagedBrokers)
+    return managed
 
 
 @pytest.mark.parametrize(
@@ -68,18 +68,18 @@ def test_without_a_ca_it_cannot_be_asked_for() -> None:
 
 
 def test_brokers_workers_and_spark_are_planned_with_it() -> None:
-    new_world, spec = world(), decided("away", tls=BrokerTls.MUTUAL)
-    new_world.do_managed("default", "away")
-    new_world.brokers["default"] = replace(new_world.brokers["default"], spec=spec)
-    new_world.do_workers("w", "default", count="1")
-    new_world.do_start("workers", "w")
-    new_world.do_plan()
-    assert "broker/default/0" not in new_world.workloads, "its agent would start it in plain text"
+    two_nodes, spec = world(), decided("away", tls=BrokerTls.MUTUAL)
+    two_nodes.do_managed("default", "away")
+    two_nodes.brokers["default"] = replace(two_nodes.brokers["default"], spec=spec)
+    two_nodes.do_workers("w", "default", count="1")
+    two_nodes.do_start("workers", "w")
+    two_nodes.do_plan()
+    assert "broker/default/0" not in two_nodes.workloads, "its agent would start it in plain text"
     note = "waits for node away, whose agent is of a version that starts brokers without TLS"
-    assert note in new_world.brokers["default"].note
-    new_world.nodes["away"] = replace(new_world.nodes["away"], broker_tls=True)
-    new_world.do_plan()
-    specs = {name: workload.spec for name, workload in new_world.workloads.items()}
+    assert note in two_nodes.brokers["default"].note
+    two_nodes.nodes["away"] = replace(two_nodes.nodes["away"], broker_tls=True)
+    two_nodes.do_plan()
+    specs = {name: workload.spec for name, workload in two_nodes.workloads.items()}
     broker, worker, spark = specs["broker/default/0"], specs["worker/w/0"], specs["spark/away"]
     assert isinstance(broker, BrokerSpec)
     assert (broker.tls, broker.client_certificates) == (True, True)

@@ -56,9 +56,9 @@ def test_brokers_of_others_get_none() -> None:
     assert with_broker_ports(ExternalBrokers("a:1"), SNAPSHOT, SIX) == ExternalBrokers("a:1")
     named = ManagedBrokers(("n1",), port=7, metrics_port=8)
     assert with_broker_ports(named, SNAPSHOT, SIX) == named
-    result = with_broker_ports(ManagedBrokers(("n1", "n2")), SNAPSHOT, SIX)
-    assert isinstance(result, ManagedBrokers)
-    assert {*result.ports} == {10_004, 10_005}
+    managed = with_broker_ports(ManagedBrokers(("n1", "n2")), SNAPSHOT, SIX)
+    assert isinstance(managed, ManagedBrokers)
+    assert {*managed.ports} == {10_004, 10_005}
 
 
 def test_that_there_is_none_is_told() -> None:

@@ -34,11 +34,11 @@ async def put(store: ResourceStore, fields: dict[str, str], name: str = "prod/ka
 
 @pytest.fixture
 async def store(tmp_path: Path) -> AsyncIterator[ResourceStore]:
-    async with open_store(str(tmp_path / "state.db")) as new_store:
-        await put(new_store, values("first-one"))
-        async with new_store.write() as tx:
+    async with open_store(str(tmp_path / "state.db")) as opened:
+        await put(opened, values("first-one"))
+        async with opened.write() as tx:
             broker_clusters.create(tx, "b", SPEC)
-        yield new_store
+        yield opened
 
 
 def spec(store: ResourceStore) -> ExternalBrokers:

@@ -104,8 +104,8 @@ def test_a_port_that_is_free_on_no_node_is_refused() -> None:
 def test_brokers_keep_away_from_the_ports_of_workers() -> None:
     check_broker_ports_free("m", ManagedBrokers(("n1",), port=9094), SNAPSHOT)
     for field in ("port", "metrics_port"):
-        said = rf"spec\.managed\.{field}: 9000 is a port of worker cluster 'held'"
-        with pytest.raises(FailedPrecondition, match=said):
+        message = rf"spec\.managed\.{field}: 9000 is a port of worker cluster 'held'"
+        with pytest.raises(FailedPrecondition, match=message):
             check_broker_ports_free("m", ManagedBrokers(("n1",), **{field: 9000}), SNAPSHOT)
 
 
@@ -194,9 +194,9 @@ def test_the_group_is_looked_at_before_the_topics() -> None:
 )
 def test_what_a_deleted_cluster_had_is_free_once_it_has_ended(goal, generation, status, free) -> None:
     gone = dataclasses.replace(HELD, goal=ClusterGoal.DELETED)
-    told = None if status is None else WorkloadStatus(status[0], status[1])
+    status_reported = None if status is None else WorkloadStatus(status[0], status[1])
     spec = WorkerSpec("held", "10.0.0.1", 9000, {}, "")
-    worker = Workload("worker/held/0", "n1", generation, goal, spec, status=told)
+    worker = Workload("worker/held/0", "n1", generation, goal, spec, status=status_reported)
     there = snapshot_of(NODES, {"ext": EXT}, {"held": gone}, {worker.name: worker})
     expected_spec = WorkerClusterSpec("ext", ("n1",), port=9000, properties={"group.id": "keelman-held"})
     for check in (

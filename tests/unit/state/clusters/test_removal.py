@@ -23,9 +23,9 @@ def broker(number: int, *, has_run: bool = True) -> Workload:
     return Workload(f"broker/b/{number}", f"n{number}", 1, Goal.RUNNING, spec, has_run=has_run)
 
 
-def world(**is_given: bool) -> Snapshot:
+def world(**flags: bool) -> Snapshot:
     return snapshot_of(
-        broker_clusters={"b": CLUSTER}, workloads={w.name: w for w in (broker(n, **is_given) for n in range(5))}
+        broker_clusters={"b": CLUSTER}, workloads={w.name: w for w in (broker(n, **flags) for n in range(5))}
     )
 
 

@@ -82,8 +82,8 @@ def test_since_when_no_broker_can_be_reached() -> None:
 
 @pytest.mark.parametrize("reason", ["SPARK_UNREACHABLE", "BROKERS_UNREACHABLE"])
 def test_a_cluster_with_a_worker_that_can_copy_nothing_is_degraded_and_says_why(reason: str) -> None:
-    said = dataclasses.replace(RUNNING, reason=reason, message="nobody answers")
-    away = dataclasses.replace(WORKER, status=said)
+    with_reason = dataclasses.replace(RUNNING, reason=reason, message="nobody answers")
+    away = dataclasses.replace(WORKER, status=with_reason)
     status = with_status(WORKERS, snapshot_of(NODES, {}, {}, {WORKER.name: away}), TIME).status
     assert (status.state, status.message) == (ClusterState.DEGRADED, "worker/w/0: nobody answers")
     assert status.ready_workers == 1, "it answers REST"

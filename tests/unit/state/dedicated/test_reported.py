@@ -87,9 +87,9 @@ def test_before_the_first_report_nothing_is_known(told: Told) -> None:
 
 def test_workers_that_report_are_asked_for_their_place_in_the_group(told: Told) -> None:
     told.tell()
-    result = told.seen()
-    assert result.connector is not None
-    assert (result.is_fresh, result.in_group) == (True, True)
+    seen = told.seen()
+    assert seen.connector is not None
+    assert (seen.is_fresh, seen.in_group) == (True, True)
     assert told.seen(node=NodeState.OFFLINE).in_group is True, "it reports itself"
     told.tell(joined=False)
     assert told.seen().in_group is False
@@ -105,9 +105,9 @@ def test_a_worker_that_is_silent_is_in_no_group_whatever_another_reports(told: T
 def test_the_last_report_of_workers_that_are_silent_is_kept(told: Told) -> None:
     told.tell()
     told.seconds = SILENT_SECONDS + 1
-    result = told.seen(ended=NOW)
-    assert result.connector is not None
-    assert (result.is_fresh, result.in_group) == (False, False)
+    seen = told.seen(ended=NOW)
+    assert seen.connector is not None
+    assert (seen.is_fresh, seen.in_group) == (False, False)
     assert told.seen().connector is not None, "the operation may be forgotten"
     assert told.seen(ended=NOW + timedelta(seconds=1)).connector is None, "the operation knew better"
 

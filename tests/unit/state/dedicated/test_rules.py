@@ -50,7 +50,7 @@ def seen(*workers: Workload, offline: str = "") -> Snapshot:
     results = [replace(worker, name=f"worker/one/{n}", node=f"n{n + 1}") for n, worker in enumerate(workers)]
     states = {w.node: NodeState.OFFLINE if w.node == offline else NodeState.ONLINE for w in results}
     nodes = {name: Node(name, name, NOW, NOW, state, "h:1") for name, state in states.items()}
-    return snapshot_of(nodes, workloads={result.name: result for result in results})
+    return snapshot_of(nodes, workloads={workload.name: workload for workload in results})
 
 
 def test_a_worker_that_waits_for_others_of_its_node_is_queued() -> None:

@@ -120,7 +120,7 @@ def known(
         status = WorkloadStatus(ProcessState.RUNNING, 1, reason=said, message=f"{number}: no broker answers")
         results.append(replace(WORKER, name=f"worker/one/{number}", status=status))
     nodes = {"n1": Node("n1", "n1", NOW, NOW, node, "h:1")}
-    return snapshot_of(nodes, {"b": brokers}, {"one": workers}, {result.name: result for result in results})
+    return snapshot_of(nodes, {"b": brokers}, {"one": workers}, {workload.name: workload for workload in results})
 
 
 @pytest.mark.parametrize("seen", [RUNS, SILENT, LEFT, NOTHING_REPORTED])

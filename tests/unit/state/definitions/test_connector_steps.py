@@ -29,10 +29,8 @@ def operation(goal: str, former: Any, done: int, error: Failure | None = None, *
     if done:
         facts |= {"former": former, "uid": "u1"}
     target = OperationTarget("connector_definition", "orders", 2, goal)
-    new_operation = Operation(
-        "op-1", "o1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps, facts=facts, error=error
-    )
-    return dataclasses.replace(new_operation, **more)
+    applying = Operation("op-1", "o1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps, facts=facts, error=error)
+    return dataclasses.replace(applying, **more)
 
 
 @pytest.mark.parametrize(
@@ -78,9 +76,9 @@ def test_what_was_applied(actual_operation: Operation, applied: AppliedDefinitio
     )
     spec = ConnectorDefinitionSpec("demo", "c", {"a": "2"})
     definition = ConnectorDefinition("orders", "d1", NOW, NOW, 2, spec, applied=BEFORE, operation="op-1", applying=True)
-    result = noted(definition, actual_operation, NOW)
-    assert (result.applied, result.applying) == (applied, False)
-    assert result.message == ("a: no" if actual_operation.state is S.FAILED else "")
+    changed = noted(definition, actual_operation, NOW)
+    assert (changed.applied, changed.applying) == (applied, False)
+    assert changed.message == ("a: no" if actual_operation.state is S.FAILED else "")
     of_another = dataclasses.replace(definition, operation="op-2")
     assert noted(of_another, actual_operation, NOW) is of_another
     assert noted(definition, dataclasses.replace(actual_operation, state=S.RUNNING), NOW) is definition

@@ -4,13 +4,13 @@ from keelman.state.kafka.properties import completed, for_workers
 
 
 def test_who_one_is_to_the_brokers_stands_once_and_all_else_under_each_client() -> None:
-    result = for_workers(
+    properties = for_workers(
         {
             "security.protocol": "SSL", "ssl.truststore.location": "/t", "metadata.max.age.ms": "9", "linger.ms": "1",
             "group.id": "mine", "client.id": "me", "bootstrap.servers": "elsewhere:1",
         }
     )  # fmt: skip
-    assert result == {
+    assert properties == {
         "security.protocol": "SSL",
         "ssl.truststore.location": "/t",
         "metadata.max.age.ms": "9",

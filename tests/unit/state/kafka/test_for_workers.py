@@ -9,4 +9,6 @@ def test_where_tokens_may_come_from_goes_with_how_they_are_asked_for() -> None:
 
 
 def test_what_is_a_clients_own_is_behind_its_prefix() -> None:
-    assert for_workers({"linger.ms": "5"}).keys() == {f"{item}.linger.ms" for item in ("producer", "consumer", "admin")}
+    assert for_workers({"linger.ms": "5"}).keys() == {
+        f"{client}.linger.ms" for client in ("producer", "consumer", "admin")
+    }

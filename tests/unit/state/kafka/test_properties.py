@@ -32,7 +32,7 @@ def refused(properties: dict[str, str], **more: object) -> InvalidArgument:
     return caught.value
 
 
-@pytest.mark.parametrize(("key", "value", "legal"), [item for item in ILLEGAL if item[0] not in NOT_THE_USERS])
+@pytest.mark.parametrize(("key", "value", "legal"), [case for case in ILLEGAL if case[0] not in NOT_THE_USERS])
 def test_what_a_worker_would_refuse_is_refused_with_its_field_and_what_is_legal(key, value, legal) -> None:
     submitted = {key: value} | ({"offset.storage.topic": value} if key == "status.storage.topic" else {})
     error = refused(submitted)
@@ -71,12 +71,14 @@ def test_where_a_worker_is_reached_is_not_the_users_to_say() -> None:
 
 def test_https_needs_a_key_and_a_certificate() -> None:
     keystore = "listeners.https.ssl.keystore.location"
-    (result,) = refused({}, https=True).violations
-    assert result.field == "spec.properties.ssl.keystore.location"
-    assert "an https listener needs a key and a certificate" in result.description
+    (violation,) = refused({}, https=True).violations
+    assert violation.field == "spec.properties.ssl.keystore.location"
+    assert "an https listener needs a key and a certificate" in violation.description
     check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties={keystore: "/k"}, https=True))
-    (result,) = refused({keystore: "/k"}, https=True, admin_port=8084, metrics_port=8085).violations
-    assert result.field == "spec.properties.ssl.keystore.location", "administrators' listeners have keys of their own"
+    (violation,) = refused({keystore: "/k"}, https=True, admin_port=8084, metrics_port=8085).violations
+    assert violation.field == "spec.properties.ssl.keystore.location", (
+        "administrators' listeners have keys of their own"
+    )
 
 
 def test_what_the_workers_host_may_make_right_is_taken() -> None:
@@ -87,8 +89,8 @@ def test_what_the_workers_host_may_make_right_is_taken() -> None:
 
 def test_properties_are_judged_with_those_by_which_its_brokers_are_reached() -> None:
     half = {"producer.security.protocol": "SASL_SSL", "producer.sasl.mechanism": "PLAIN"}
-    (result,) = refused(half).violations
-    assert "sasl.jaas.config is missing" in result.description
+    (violation,) = refused(half).violations
+    assert "sasl.jaas.config is missing" in violation.description
     check_worker_properties("demo", WorkerClusterSpec("default", count=1, properties=half), LOGIN)
 
 
@@ -98,8 +100,8 @@ def test_workers_of_kafka_connect_are_held_to_what_they_refuse_themselves() -> N
     fields = {violation.field.removeprefix("spec.properties.") for violation in error.violations}
     assert fields == {"session.timeout.ms", "offset.storage.partitions"}
     assert "spec.properties.session.timeout.ms: Invalid value soon" in error.message
-    (result,) = refused({}, engine=WorkerEngine.KAFKA_CONNECT, https=True).violations
-    assert result.field == "spec.properties.ssl.keystore.location"
+    (missing,) = refused({}, engine=WorkerEngine.KAFKA_CONNECT, https=True).violations
+    assert missing.field == "spec.properties.ssl.keystore.location"
     own = {"value.converter": "com.example.Own", "metric.reporters": "com.example.Own"}
     spec = WorkerClusterSpec("default", count=1, properties=own, engine=WorkerEngine.KAFKA_CONNECT)
     check_worker_properties("demo", spec)

@@ -56,29 +56,29 @@ def end(tx: Transaction, name: str, state: OperationState = OperationState.SUCCE
 async def test_it_is_read_again_as_it_was_with_its_secrets_sealed(tmp_path: Path) -> None:
     async with a_store(tmp_path) as store:
         async with store.write() as tx:
-            result, operation = create(tx, "one", SPEC)
+            connector, operation = create(tx, "one", SPEC)
         assert [step.name for step in operation.steps] == [
             "reach-brokers", "start-workers", "ask-workers", "write-config", "set-state", "await-state",
         ]  # fmt: skip
-        assert dict(dedicated_message(result).spec.config) == CONFIG | {"db.password": "[hidden]"}
-        assert spec_of(spec_message(result.spec)) == result.spec
+        assert dict(dedicated_message(connector).spec.config) == CONFIG | {"db.password": "[hidden]"}
+        assert spec_of(spec_message(connector.spec)) == connector.spec
     for file in tmp_path.glob("state.db*"):
         assert b"s3cret" not in file.read_bytes()
     async with a_store(tmp_path) as store:
-        assert store.snapshot.dedicated_connectors == {"one": result}
+        assert store.snapshot.dedicated_connectors == {"one": connector}
 
 
 async def test_what_is_made_with_it(tmp_path: Path) -> None:
     async with a_store(tmp_path) as store:
         async with store.write() as tx:
-            result, _ = create(tx, "one", SPEC)
+            connector, _ = create(tx, "one", SPEC)
         cluster = store.snapshot.worker_clusters["one"]
         assert cluster.goal is ClusterGoal.RUNNING
-        tail = f"orders_{result.uid}"
+        tail = f"orders_{connector.uid}"
         assert dict(cluster.spec.properties) == {
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
-            "group.id": f"keelman-one-{result.uid}",
+            "group.id": f"keelman-one-{connector.uid}",
             "config.storage.topic": f"keelman_connect_configs_{tail}",
             "offset.storage.topic": f"keelman_connect_offsets_{tail}",
             "status.storage.topic": f"keelman_connect_status_{tail}",
@@ -136,7 +136,7 @@ async def test_what_is_refused_leaves_nothing_behind(
 async def test_updates(tmp_path: Path) -> None:
     async with a_store(tmp_path) as store:
         async with store.write() as tx:
-            result, _ = create(tx, "one", SPEC)
+            connector, _ = create(tx, "one", SPEC)
         other = CONFIG | {"topic": "t"}
         with pytest.raises(FailedPrecondition) as refused:
             async with store.write() as tx:
@@ -160,7 +160,7 @@ async def test_updates(tmp_path: Path) -> None:
         async with store.write() as tx:
             same, nothing = update(tx, "one", "", lambda s: s)
             assert nothing is None
-            changed, operation = update(tx, "one", "", lambda s: replace(s, config=other), version=result.version)
+            changed, operation = update(tx, "one", "", lambda s: replace(s, config=other), version=connector.version)
             assert operation is not None
             assert operation.kind is OperationKind.UPDATE_CONFIG
             change = operation_message(operation).change
@@ -169,15 +169,15 @@ async def test_updates(tmp_path: Path) -> None:
         assert changed.version == same.version, "until it is applied"
         async with store.write() as tx:
             end(tx, "one", OperationState.FAILED)
-        assert store.snapshot.dedicated_connectors["one"].spec == result.spec, "it was taken back"
-        assert store.snapshot.dedicated_connectors["one"].version == result.version
+        assert store.snapshot.dedicated_connectors["one"].spec == connector.spec, "it was taken back"
+        assert store.snapshot.dedicated_connectors["one"].version == connector.version
         async with store.write() as tx:
             _, operation = update(tx, "one", "", lambda s: replace(s, capacity=Capacity(2)))
             assert operation is not None
             assert operation.kind is OperationKind.UPDATE_WORKERS
             end(tx, "one")
         outcome = store.snapshot.dedicated_connectors["one"]
-        assert (outcome.spec.capacity.count, outcome.version != result.version) == (2, True)
+        assert (outcome.spec.capacity.count, outcome.version != connector.version) == (2, True)
 
 
 async def test_verbs_in_their_states(tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ async def test_the_revision_of_its_worker_configuration_stays_until_it_is_update
     async with a_store(tmp_path) as store:
         async with store.write() as tx:
             worker_configuration.create(tx, wf.CreateWorkerConfigurationRequest(name="w", content=content))
-            result, _ = create(
+            connector, _ = create(
                 tx, "one", replace(SPEC, worker_configuration=ref, properties={"offset.flush.timeout.ms": "9"})
             )
             end(tx, "one")
@@ -253,7 +253,7 @@ async def test_the_revision_of_its_worker_configuration_stays_until_it_is_update
             worker_configuration.create_revision(tx, more)
             update(tx, "one", "", lambda spec: replace(spec, capacity=Capacity(2)))
             end(tx, "one")
-        assert result.spec.worker_configuration == WorkerConfigurationRef("w", 1)
+        assert connector.spec.worker_configuration == WorkerConfigurationRef("w", 1)
         properties = store.snapshot.worker_clusters["one"].spec.properties
         assert properties["value.converter"] == "org.apache.kafka.connect.json.JsonConverter"
         async with store.write() as tx:
@@ -272,9 +272,9 @@ async def test_converters_of_plugins_are_in_the_configuration_that_its_workers_a
     async with a_store(tmp_path) as store:
         async with store.write() as tx:
             worker_configuration.create(tx, wf.CreateWorkerConfigurationRequest(name="w", content=content))
-            result, operation = create(tx, "one", spec)
+            connector, operation = create(tx, "one", spec)
             end(tx, "one")
-        assert result.spec.config == spec.config, "what was sent stays what it is"
+        assert connector.spec.config == spec.config, "what was sent stays what it is"
         values = {key: text for key, text in theirs.items() if key.startswith("value.")}
         assert operation.facts["config"] == {**values, **spec.config}, "a connector's own come before"
         properties = store.snapshot.worker_clusters["one"].spec.properties

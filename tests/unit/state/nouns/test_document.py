@@ -24,8 +24,8 @@ def test_a_name_says_kind_scope_and_key(kind: str, scope: str, key: str) -> None
 def test_a_document_is_in_the_index_under_its_kind_and_scope() -> None:
     snapshot = Snapshot()
     documents = [Document(k, s, "key", "u", TIME, TIME) for k, s in (("a", "s"), ("a", ""), ("b", "s"))]
-    for item in documents:
-        snapshot.put(item)
+    for stored in documents:
+        snapshot.put(stored)
     assert [document.kind for document in snapshot.documents_of("a", "s")] == ["a"]
     assert len(snapshot.documents_of("a", "")) == len(snapshot.documents_of("", "s")) == 2
     snapshot.drop(DOCUMENT, documents[0].name)

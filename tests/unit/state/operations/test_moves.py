@@ -38,8 +38,8 @@ def operation(*states: StepState, **more: object) -> Operation:
         for n, state in enumerate(states)
     )
     target = OperationTarget("connector_definition", "orders", 1, "RUNNING")
-    new_operation = Operation("op-1", "u1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps)
-    return dataclasses.replace(new_operation, **more)  # type: ignore[arg-type]
+    made_operation = Operation("op-1", "u1", NOW, NOW, OperationKind.APPLY_CONNECTOR, target, steps)
+    return dataclasses.replace(made_operation, **more)  # type: ignore[arg-type]
 
 
 P, R, D, F, S, U = (StepState(s) for s in ("PENDING", "RUNNING", "DONE", "FAILED", "SKIPPED", "UNDONE"))
@@ -47,7 +47,7 @@ BACK = OperationState.ROLLING_BACK
 
 
 @pytest.mark.parametrize(
-    ("operation_given", "move"),
+    ("present", "move"),
     [
         (operation(P, P), Begin(0)),
         (operation(R, P), Do(0)),
@@ -63,18 +63,18 @@ BACK = OperationState.ROLLING_BACK
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_next_move(operation_given: Operation, move: Move) -> None:
-    assert next_move(operation_given) == move
+def test_next_move(present: Operation, move: Move) -> None:
+    assert next_move(present) == move
 
 
-def story(new_operation: Operation, *changes: Callable[[Operation], Operation]) -> Operation:
+def story(changed: Operation, *changes: Callable[[Operation], Operation]) -> Operation:
     for change in changes:
-        new_operation = change(new_operation)
-    return new_operation
+        changed = change(changed)
+    return changed
 
 
 def test_a_failed_operation_is_taken_back_the_last_step_first() -> None:
-    new_story = story(
+    present = story(
         operation(P, P, P),
         lambda o: begun(o, 0, NOW),
         lambda o: done(o, 0, Done("found", {"former": {"a": "b"}}), 2, NOW),
@@ -82,47 +82,47 @@ def test_a_failed_operation_is_taken_back_the_last_step_first() -> None:
         lambda o: waits(o, 1, "rebalance", 3),
         lambda o: failed(o, 1, REFUSED, 4, NOW),
     )
-    assert (new_story.state, new_story.message, new_story.facts) == (
+    assert (present.state, present.message, present.facts) == (
         OperationState.RUNNING,
         REFUSED.message,
         {"former": {"a": "b"}},
     )
-    assert new_story.error is not None
-    assert (new_story.error.code, new_story.error.reason) == ("INVALID_ARGUMENT", "CONFIG_REFUSED")
-    assert [(s.state, s.attempts, s.message) for s in new_story.steps] == [
+    assert present.error is not None
+    assert (present.error.code, present.error.reason) == ("INVALID_ARGUMENT", "CONFIG_REFUSED")
+    assert [(s.state, s.attempts, s.message) for s in present.steps] == [
         (D, 2, "found"), (F, 4, REFUSED.message), (P, 0, ""),
     ]  # fmt: skip
-    new_story = turned_back(new_story, NOW, takes_back=True)
-    assert (next_move(new_story), new_story.back_time) == (Undo(1), NOW)
-    new_story = undone(new_story, 1, "", NOW)
-    assert next_move(new_story) == Undo(0)
-    new_story = undone(new_story, 0, "put back", NOW)
-    assert next_move(new_story) == End(OperationState.FAILED)
-    new_story = ended(new_story, OperationState.FAILED, NOW)
-    assert [s.state for s in new_story.steps] == [U, F, P]
-    assert (new_story.has_ended, new_story.message, new_story.end_time) == (True, REFUSED.message, NOW)
+    present = turned_back(present, NOW, takes_back=True)
+    assert (next_move(present), present.back_time) == (Undo(1), NOW)
+    present = undone(present, 1, "", NOW)
+    assert next_move(present) == Undo(0)
+    present = undone(present, 0, "put back", NOW)
+    assert next_move(present) == End(OperationState.FAILED)
+    present = ended(present, OperationState.FAILED, NOW)
+    assert [s.state for s in present.steps] == [U, F, P]
+    assert (present.has_ended, present.message, present.end_time) == (True, REFUSED.message, NOW)
 
 
 def test_what_cannot_be_taken_back_is_said() -> None:
-    new_operation = operation(D, F, P, state=BACK, cancel_reason="no")
-    new_operation = not_undone(new_operation, 1, "cluster away", NOW)
-    assert new_operation.error is not None
-    assert new_operation.error.reason == "NOT_TAKEN_BACK"
-    assert new_operation.message == "step-1 could not be taken back: cluster away"
-    new_operation = not_undone(new_operation, 0, "cluster away", NOW)
-    assert new_operation.message.count("could not be taken back") == 2
-    assert next_move(new_operation) == End(OperationState.FAILED)
+    present = operation(D, F, P, state=BACK, cancel_reason="no")
+    present = not_undone(present, 1, "cluster away", NOW)
+    assert present.error is not None
+    assert present.error.reason == "NOT_TAKEN_BACK"
+    assert present.message == "step-1 could not be taken back: cluster away"
+    present = not_undone(present, 0, "cluster away", NOW)
+    assert present.message.count("could not be taken back") == 2
+    assert next_move(present) == End(OperationState.FAILED)
 
 
 def test_an_operation_that_is_not_taken_back_ends_as_it_is() -> None:
-    new_turned_back = turned_back(operation(D, R, cancel_reason="too slow"), NOW, takes_back=False)
-    assert (new_turned_back.state, new_turned_back.message) == (OperationState.CANCELED, "canceled: too slow")
-    assert [s.state for s in new_turned_back.steps] == [D, R]
+    failed = turned_back(operation(D, R, cancel_reason="too slow"), NOW, takes_back=False)
+    assert (failed.state, failed.message) == (OperationState.CANCELED, "canceled: too slow")
+    assert [s.state for s in failed.steps] == [D, R]
 
 
 def test_the_same_wait_changes_nothing() -> None:
-    new_waits = waits(operation(R), 0, "rebalance", 1)
-    assert waits(new_waits, 0, "rebalance", 2) is new_waits
+    waiting = waits(operation(R), 0, "rebalance", 1)
+    assert waits(waiting, 0, "rebalance", 2) is waiting
 
 
 def test_what_is_forgotten() -> None:

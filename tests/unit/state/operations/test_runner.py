@@ -51,8 +51,8 @@ class Script:
     def _work(self, name: str) -> Callable[[Operation], object]:
         async def work(operation: Operation) -> Outcome:
             self.calls.append(name)
-            told = self.outcomes.get(name, [Done()])
-            outcome = told.pop(0) if len(told) > 1 else told[0]
+            outcomes = self.outcomes.get(name, [Done()])
+            outcome = outcomes.pop(0) if len(outcomes) > 1 else outcomes[0]
             if isinstance(outcome, Exception):
                 raise outcome
             return outcome
@@ -86,12 +86,12 @@ async def test_steps_are_done_in_their_order(tmp_path: Path) -> None:
     script = Script()
     script.outcomes = {"b": [Waiting("not yet", 0.01), Done("found it", {"uid": "u1"})], "c": [Done(skipped=True)]}
     async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a", "b", "c")):
-        result = await at_end(store, await begun(store, "a", "b", "c"))
+        operation = await at_end(store, await begun(store, "a", "b", "c"))
     assert script.calls == ["a", "b", "b", "c"]
-    assert [(s.state, s.attempts) for s in result.steps] == [
+    assert [(s.state, s.attempts) for s in operation.steps] == [
         (StepState.DONE, 1), (StepState.DONE, 2), (StepState.SKIPPED, 1),
     ]  # fmt: skip
-    assert (result.state, result.message, result.facts["uid"]) == (OperationState.SUCCEEDED, "", "u1")
+    assert (operation.state, operation.message, operation.facts["uid"]) == (OperationState.SUCCEEDED, "", "u1")
     assert script.stored[-1] is OperationState.SUCCEEDED
 
 
@@ -116,19 +116,19 @@ async def test_a_refusal_fails_at_once_and_what_was_done_is_taken_back(tmp_path:
         "undo a": [Unavailable("away"), Done("put back")],
     }
     async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a", "b", "c")):
-        result = await at_end(store, await begun(store, "a", "b", "c"))
+        operation = await at_end(store, await begun(store, "a", "b", "c"))
     assert script.calls == ["a", "b", "undo b", "undo a", "undo a"]
-    assert [s.state for s in result.steps] == [StepState.UNDONE, StepState.FAILED, StepState.PENDING]
-    assert (result.state, result.message) == (OperationState.FAILED, "tasks.max: 0 is not legal")
+    assert [s.state for s in operation.steps] == [StepState.UNDONE, StepState.FAILED, StepState.PENDING]
+    assert (operation.state, operation.message) == (OperationState.FAILED, "tasks.max: 0 is not legal")
 
 
 async def test_without_a_way_back_what_was_done_stays(tmp_path: Path) -> None:
     script = Script()
     script.takes_back, script.outcomes = False, {"b": [RuntimeError("a bug")]}
     async with open_store(str(tmp_path / "state.db")) as store, running(store, script.procedure("a", "b")):
-        result = await at_end(store, await begun(store, "a", "b"))
-    assert [s.state for s in result.steps] == [StepState.DONE, StepState.FAILED]
-    assert (result.state, result.message) == (OperationState.FAILED, "RuntimeError: a bug")
+        operation = await at_end(store, await begun(store, "a", "b"))
+    assert [s.state for s in operation.steps] == [StepState.DONE, StepState.FAILED]
+    assert (operation.state, operation.message) == (OperationState.FAILED, "RuntimeError: a bug")
 
 
 @pytest.mark.parametrize("error", [Unavailable("cluster away"), Conflict("a rebalance is under way")])
@@ -139,11 +139,11 @@ async def test_what_may_pass_is_waited_for_until_the_deadline(tmp_path: Path, er
         name = await begun(store, "a")
         await eventually(lambda: "; waits until " in store.snapshot.operations[name].message)
         assert store.snapshot.operations[name].message.startswith(error.message)
-        result = await at_end(store, name)
-    assert result.error is not None
-    assert (result.error.code, result.error.reason) == ("DEADLINE_EXCEEDED", "STEP_DEADLINE")
-    assert result.message == f"a took longer than 0.5 s: {error.message}"
-    assert result.steps[0].attempts > 1
+        operation = await at_end(store, name)
+    assert operation.error is not None
+    assert (operation.error.code, operation.error.reason) == ("DEADLINE_EXCEEDED", "STEP_DEADLINE")
+    assert operation.message == f"a took longer than 0.5 s: {error.message}"
+    assert operation.steps[0].attempts > 1
 
 
 async def test_a_fault_where_an_end_is_noted_ends_no_service(tmp_path: Path) -> None:
@@ -171,9 +171,9 @@ async def test_one_that_is_canceled_is_taken_back_at_once(tmp_path: Path) -> Non
                 cancel(tx, pb.CancelOperationRequest(name=name, etag=requested_cancel.etag, reason="again"))
                 == requested_cancel
             )
-        result = await at_end(store, name)
-        assert [s.state for s in result.steps] == [StepState.UNDONE, StepState.UNDONE]
-        assert (result.state, result.message) == (OperationState.CANCELED, "canceled: too slow")
+        operation = await at_end(store, name)
+        assert [s.state for s in operation.steps] == [StepState.UNDONE, StepState.UNDONE]
+        assert (operation.state, operation.message) == (OperationState.CANCELED, "canceled: too slow")
         with pytest.raises(FailedPrecondition, match="has ended: CANCELED"):
             async with store.write() as tx:
                 cancel(tx, pb.CancelOperationRequest(name=name))
@@ -207,8 +207,8 @@ async def test_a_step_that_was_begun_before_a_crash_is_done_again(tmp_path: Path
         await eventually(lambda: store.snapshot.operations[name].message.startswith("not yet"))
     again = Script()
     async with open_store(path) as store, running(store, again.procedure("a", "b")):
-        result = await at_end(store, name)
-    assert (again.calls, result.state) == (["b"], OperationState.SUCCEEDED)
+        operation = await at_end(store, name)
+    assert (again.calls, operation.state) == (["b"], OperationState.SUCCEEDED)
 
 
 async def test_its_times_come_back_as_they_were(tmp_path: Path) -> None:

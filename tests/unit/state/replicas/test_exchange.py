@@ -112,26 +112,26 @@ class Slow:
 
 @pytest.mark.parametrize("committed", [[(COMMITTED, 7)], []])
 async def test_a_commit_is_taken_in_before_it_counts_as_planned(committed: list[tuple[str, object]]) -> None:
-    said: list[str] = []
-    slow = Slow(said)
+    messages: list[str] = []
+    slow = Slow(messages)
     store: Any = slow
     exchange = Told("", store, Heard(), BEAT, lambda: None)
     plans = [(EXCHANGED, {"from": "another", "planned": revision, "nodes": []}) for revision in (5, 7)]
     exchange.notes = [plans[0], *committed, plans[1]]
-    task = asyncio.ensure_future(exchange.run(lambda revision: said.append(f"planned {revision}")))
+    task = asyncio.ensure_future(exchange.run(lambda revision: messages.append(f"planned {revision}")))
     await eventually(lambda: exchange._planned_elsewhere == 7)
-    before = list(said)
+    before = list(messages)
     slow.may.set()
-    await eventually(lambda: said[-1] == "planned 7")
+    await eventually(lambda: messages[-1] == "planned 7")
     task.cancel()
     await asyncio.wait([task])
     assert before == ["planned 5"]
-    assert list(dict.fromkeys(said)) == ["planned 5", "taken in 7", "planned 7"]
+    assert list(dict.fromkeys(messages)) == ["planned 5", "taken in 7", "planned 7"]
 
 
 def test_many_nodes_are_told_in_several_messages() -> None:
     nodes = [[f"node-{number:04}" + "x" * 50, 0.123456789, 1 << 40, 1 << 45, 12.25] for number in range(1000)]
     parts = _parts(nodes)
-    assert [item for part in parts for item in part] == nodes
+    assert [node for part in parts for node in part] == nodes
     assert all(len(json.dumps(part)) < PAYLOAD_BYTES + 100 for part in parts)
     assert _parts([]) == [[]], "of none it is told too"

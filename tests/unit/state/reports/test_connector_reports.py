@@ -33,19 +33,19 @@ class Told:
 
 
 def test_a_round_counts_once_it_is_whole() -> None:
-    told = Told()
-    told.tell("1", "b")
-    assert (told.names(), told.reports.reported("demo")) == ([], False)
-    told.tell("1", "a")
-    told.close("1")
-    told.tell("1", "c")
-    assert (told.names(), told.reports.reported("demo")) == (["a", "b", "c"], True)
-    told.tell("2", "a")
-    assert told.names() == ["a", "b", "c"]
-    told.close("2")
-    assert told.names() == ["a"]
-    told.close("3")
-    assert told.names() == []
+    teller = Told()
+    teller.tell("1", "b")
+    assert (teller.names(), teller.reports.reported("demo")) == ([], False)
+    teller.tell("1", "a")
+    teller.close("1")
+    teller.tell("1", "c")
+    assert (teller.names(), teller.reports.reported("demo")) == (["a", "b", "c"], True)
+    teller.tell("2", "a")
+    assert teller.names() == ["a", "b", "c"]
+    teller.close("2")
+    assert teller.names() == ["a"]
+    teller.close("3")
+    assert teller.names() == []
 
 
 def test_a_worker_that_led_before_says_nothing_any_more() -> None:

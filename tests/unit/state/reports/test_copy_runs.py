@@ -92,19 +92,19 @@ def test_one_is_found_as_it_stands() -> None:
     runs.fold(run("part", created=2, part=1, state=RUNNING), 1.0)
     runs.fold(run("new", created=3), 1.0)
     for uid in ("old", "part"):
-        result = runs.one(uid, NOTHING)
-        assert result is not None
-        assert (result.state, result.reason) == (pb.COPY_RUN_STATE_FAILED, "LOST")
-        assert result.message == "copy run new of the same task fenced it"
+        copy_run = runs.one(uid, NOTHING)
+        assert copy_run is not None
+        assert (copy_run.state, copy_run.reason) == (pb.COPY_RUN_STATE_FAILED, "LOST")
+        assert copy_run.message == "copy run new of the same task fenced it"
     assert runs.one("none", NOTHING) is None
-    assert [item.uid for item in runs.all(NOTHING)] == ["old", "part", "new"]
+    assert [copy_run.uid for copy_run in runs.all(NOTHING)] == ["old", "part", "new"]
 
 
 def test_a_report_that_is_older_than_the_known_one_is_none() -> None:
     runs = CopyRuns()
     assert runs.fold(run("r", state=ENDED), 2.0) == []
     assert runs.fold(run("r", state=RUNNING), 1.0) is None
-    assert [item.state for item in runs.all(NOTHING)] == [ENDED]
+    assert [copy_run.state for copy_run in runs.all(NOTHING)] == [ENDED]
 
 
 def test_who_follows_is_told_of_what_changed_and_of_nothing_else() -> None:
@@ -132,7 +132,7 @@ def test_those_of_worker_clusters_that_are_gone_and_of_deleted_connectors_are_sw
     assert runs.sweep((), lambda cluster, connector: False) == [], "it is there again"
     assert runs.sweep((), is_deleted) == [], "for the first time"
     assert runs.sweep((), is_deleted) == ["r1", "r2"]
-    assert [item.uid for item in runs.all(NOTHING)] == ["r0"]
+    assert [copy_run.uid for copy_run in runs.all(NOTHING)] == ["r0"]
     assert runs.tasks() == [("demo", "a", 0)]
 
 

@@ -46,7 +46,7 @@ class Told:
         self.reports.fold(Fact(topic, key, report.SerializeToString()))
 
     def uids(self, store: ResourceStore) -> list[str]:
-        return [item.uid for item in self.reports.runs.all(store.snapshot)]
+        return [copy_run.uid for copy_run in self.reports.runs.all(store.snapshot)]
 
 
 async def create(store: ResourceStore, name: str) -> None:

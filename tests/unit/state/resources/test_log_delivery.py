@@ -38,9 +38,9 @@ def test_what_is_given_comes_back_and_agents_are_told_what_is_enabled() -> None:
     assert delivery is not None
     assert delivery_message(delivery) == WHOLE
     check_log_delivery("spec.log_delivery", delivery)
-    told = targets_of(delivery, "demo", "https://s3", "eu-1")
-    assert told == LogTargets("orders", "/aws/connect", "our-logs", "a/b/", "https://s3", "eu-1", "logs")
-    assert targets_message(told) is not None
+    targets = targets_of(delivery, "demo", "https://s3", "eu-1")
+    assert targets == LogTargets("orders", "/aws/connect", "our-logs", "a/b/", "https://s3", "eu-1", "logs")
+    assert targets_message(targets) is not None
     assert targets_message(NO_TARGETS) is None
 
 
@@ -59,7 +59,7 @@ def test_what_is_not_enabled_is_kept_and_nobody_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wrong", "said"),
+    ("wrong", "message"),
     [
         (Message(file=FileLogDelivery(enabled=True)), "spec.log_delivery.file.group: '' is not legal: 1 to 512"),
         (Message(file=FileLogDelivery(enabled=True, group="a/../b")), "spec.log_delivery.file.group: 'a/../b'"),
@@ -77,12 +77,12 @@ def test_what_is_not_enabled_is_kept_and_nobody_is_told() -> None:
         (Message(name=".."), "spec.log_delivery.name: '..'"),
     ],
 )
-def test_what_is_refused(wrong: Message, said: str) -> None:
+def test_what_is_refused(wrong: Message, message: str) -> None:
     delivery = delivery_of(wrong)
     assert delivery is not None
     with pytest.raises(InvalidArgument) as error:
         check_log_delivery("spec.log_delivery", delivery)
-    assert said in error.value.message
+    assert message in error.value.message
 
 
 def test_a_bucket_where_there_are_none() -> None:
@@ -119,8 +119,8 @@ def test_what_is_not_delivered_is_kept_and_told_once() -> None:
     assert actual_status.log_problems == ()
     assert workload.status_of(workload.status_message(status)) == status
     other = WorkloadStatus(ProcessState.RUNNING, 1, log_problems=(slots,))
-    told = problem_messages(status, None, other)
-    assert [(item.stream, item.target, item.since.ToDatetime(UTC)) for item in told] == [
+    messages = problem_messages(status, None, other)
+    assert [(problem.stream, problem.target, problem.since.ToDatetime(UTC)) for problem in messages] == [
         ("demo-0", "s3", since), ("demo-slots-n1", "kafka", since),
     ]  # fmt: skip
 

@@ -22,10 +22,10 @@ def test_a_message_is_made_again_for_a_change_alone(monkeypatch) -> None:
 
     remembered = Remembered(make)
     first, equal, changed = Thing("a", "1"), Thing("a", "1"), Thing("a", "2")
-    item, two = remembered.copy("a", first), remembered.copy("a", first)
-    assert (item, results) == (two, [first])
-    item.status.message = "the caller's own"
-    assert remembered.copy("a", first) == two
+    one_copy, other_copy = remembered.copy("a", first), remembered.copy("a", first)
+    assert (one_copy, results) == (other_copy, [first])
+    one_copy.status.message = "the caller's own"
+    assert remembered.copy("a", first) == other_copy
     assert remembered.copy("a", changed).etag == "2"
     assert remembered.copy("a", equal).etag == "1", "another object is another state"
     assert results == [first, changed, equal]

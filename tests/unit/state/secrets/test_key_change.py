@@ -52,17 +52,17 @@ async def test_a_second_change_by_another_is_not_taken_back_where_a_command_prin
     both: tuple[Database, Database], file: Path
 ) -> None:
     command = KeyCommand(f"cat {file}")
-    item, two = (KeyChange(database, command, command_seconds=0) for database in both)
+    leader, follower = (KeyChange(database, command, command_seconds=0) for database in both)
     replace_keys(file, [FIRST])
-    await item.look()
-    await two.look()
+    await leader.look()
+    await follower.look()
     replace_keys(file, [SECOND])
-    await two.look()
-    item.command_seconds = 60.0  # it has not called the command again
+    await follower.look()
+    leader.command_seconds = 60.0  # it has not called the command again
     with capture_logs() as logs:
         for _ in range(2):
-            await item.look()
-            await two.look()
+            await leader.look()
+            await follower.look()
     assert [key_of(database) for database in both] == [SECOND, SECOND]
     assert [line["event"] for line in logs] == ["key_is_former"]
 
@@ -72,15 +72,15 @@ async def test_a_second_change_by_another_comes_into_the_file_of_who_made_the_fi
 ) -> None:
     copy = file.with_name("copy.key")
     shutil.copy(file, copy)
-    item, two = (KeyChange(database, own) for database, own in zip(both, (file, copy), strict=True))
+    leader, follower = (KeyChange(database, own) for database, own in zip(both, (file, copy), strict=True))
     replace_keys(file, [FIRST, *read_keys(file)])
-    await item.look()
+    await leader.look()
     replace_keys(file, [FIRST])
-    await two.look()
+    await follower.look()
     assert read_keys(copy) == (FIRST,)
     replace_keys(copy, [SECOND, FIRST])
-    await two.look()
-    await item.look()
+    await follower.look()
+    await leader.look()
     assert read_keys(file) == (SECOND,)
     assert [key_of(database) for database in both] == [SECOND, SECOND]
 

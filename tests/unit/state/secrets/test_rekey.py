@@ -74,9 +74,9 @@ def test_a_state_service_that_runs_follows(
             assert [store.snapshot.broker_cluster(name).spec for name in ("far", "next")] == [SPEC, SPEC]
 
     asyncio.run(run())
-    said = capsys.readouterr()
-    assert "no state service has followed" in said.err
-    assert said.out.splitlines()[-1].startswith("everything is sealed with the new key in ")
+    printed = capsys.readouterr()
+    assert "no state service has followed" in printed.err
+    assert printed.out.splitlines()[-1].startswith("everything is sealed with the new key in ")
     assert main(["rekey", "--home", str(tmp_path), "--key-command", "vault read"]) == 2
     assert (
         "state.key_command: 'vault' is not legal: empty: have the command print another key" in capsys.readouterr().err

@@ -47,10 +47,10 @@ def snapshot(*topics: Topic) -> Snapshot:
         for name, spec in brokers.items()
     }
     wc = WorkerCluster("demo", "u", NOW, NOW, 1, "1", ClusterGoal.RUNNING, WorkerClusterSpec("managed"))
-    new_snapshot = snapshot_of(broker_clusters=clusters, worker_clusters={"demo": wc})
+    snapshot = snapshot_of(broker_clusters=clusters, worker_clusters={"demo": wc})
     for single_topic in topics:
-        new_snapshot.put(single_topic)
-    return new_snapshot
+        snapshot.put(single_topic)
+    return snapshot
 
 
 @pytest.mark.parametrize(

@@ -37,9 +37,9 @@ async def test_without_jpype_a_connector_is_refused_with_what_to_type(
     (tmp_path / "plugins" / "sea-2.jar").write_bytes(jar_bytes([class_bytes(SEA.replace(".", "/"), SOURCE)]))
     async with ThirdParty.open(str(tmp_path / "plugins"), lambda: None) as plugins:
         await plugins.read()
-        (told,) = WorkerPluginSet(plugins, {}).found()
-        assert (told.class_name, told.type, told.language) == (SEA, "source", "java")
-        assert told.problem.endswith("pip install 'keelman[java]'")
+        (plugin,) = WorkerPluginSet(plugins, {}).found()
+        assert (plugin.class_name, plugin.type, plugin.language) == (SEA, "source", "java")
+        assert plugin.problem.endswith("pip install 'keelman[java]'")
         with pytest.raises(NotFound, match=rf"{SEA} of plugin sea 2 cannot run: .*pip install 'keelman\[java\]'"):
             await asyncio.to_thread(infos_of, {"connector.class": SEA, "name": "x"}, {})
 
@@ -57,8 +57,8 @@ def test_steps_of_plugins_are_known_and_listed() -> None:
     assert plugin_registry.is_a(STAMP, PluginType.TRANSFORMATION)
     assert not plugin_registry.is_a(STAMP, PluginType.PREDICATE)
     assert registry.kind_of(STAMP) is PluginType.TRANSFORMATION
-    assert [item.version for item in registry.listed(PluginType.TRANSFORMATION) if item.class_name == STAMP] == [
+    assert [plugin.version for plugin in registry.listed(PluginType.TRANSFORMATION) if plugin.class_name == STAMP] == [
         "1.10",
         "1.9",
     ]
-    assert STAMP not in {item.class_name for item in registry.listed(PluginType.SINK, PluginType.SOURCE)}
+    assert STAMP not in {plugin.class_name for plugin in registry.listed(PluginType.SINK, PluginType.SOURCE)}

@@ -39,13 +39,13 @@ async def test_classes_are_told_with_where_they_are_and_what_is_wrong(tmp_path: 
     async with ThirdParty.open(f"{mine},{theirs}", lambda: None) as plugins:
         actual_set = WorkerPluginSet(plugins, {str(mine): "acme 1.4"})
         await actual_set.read()
-        told = {item.class_name: item for item in actual_set.found()}
-    assert (told[FULL].type, told[FULL].version, told[FULL].language) == ("source", "1.4.0", "python")
-    assert (told[FULL].plugin, told[FULL].path, told[FULL].problem) == ("acme 1.4", "acme", "")
-    assert (told[RIVAL].plugin, told[RIVAL].path) == ("", str(theirs / "rival-9-py3-none-any.whl"))
-    assert "is no keelman.connect.plugin.Connector" in told[RIVAL].problem
-    assert (told[""].path, told[""].type) == (str(theirs / "torn.whl"), "")
-    assert "not a wheel" in told[""].problem
+        by_class = {plugin.class_name: plugin for plugin in actual_set.found()}
+    assert (by_class[FULL].type, by_class[FULL].version, by_class[FULL].language) == ("source", "1.4.0", "python")
+    assert (by_class[FULL].plugin, by_class[FULL].path, by_class[FULL].problem) == ("acme 1.4", "acme", "")
+    assert (by_class[RIVAL].plugin, by_class[RIVAL].path) == ("", str(theirs / "rival-9-py3-none-any.whl"))
+    assert "is no keelman.connect.plugin.Connector" in by_class[RIVAL].problem
+    assert (by_class[""].path, by_class[""].type) == (str(theirs / "torn.whl"), "")
+    assert "not a wheel" in by_class[""].problem
 
 
 async def test_classes_of_jars_are_told_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,15 +62,17 @@ async def test_classes_of_jars_are_told_too(tmp_path: Path, monkeypatch: pytest.
     async with ThirdParty.open(str(folder), lambda: None) as plugins:
         actual_set = WorkerPluginSet(plugins, {str(folder): "rain 3"})
         await actual_set.read()
-        told = {item.class_name: item for item in actual_set.found()}
+        by_class = {plugin.class_name: plugin for plugin in actual_set.found()}
     path = "acme/lib/rain-3.jar"
     assert {
-        (item.class_name, item.type, item.language, item.plugin, item.path) for item in told.values() if item.class_name
+        (plugin.class_name, plugin.type, plugin.language, plugin.plugin, plugin.path)
+        for plugin in by_class.values()
+        if plugin.class_name
     } == {
         ("com.acme.RainSource", "source", "java", "rain 3", path),
         ("com.acme.Flip", "transformation", "java", "rain 3", path),
     }
-    assert told[""].problem.startswith("torn.jar: ")
+    assert by_class[""].problem.startswith("torn.jar: ")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ async def test_jars_of_the_cluster_without_a_class_that_can_be_read_are_refused(
         actual_set = WorkerPluginSet(plugins, {str(folder): "rain 4"})
         with pytest.raises(InvalidArgument, match=r"plugin rain 4 cannot be loaded: rain-4\.jar: .*it ends early"):
             await actual_set.read()
-    assert [(item.plugin, item.path) for item in actual_set.found()] == [("rain 4", "rain")]
+    assert [(plugin.plugin, plugin.path) for plugin in actual_set.found()] == [("rain 4", "rain")]
 
 
 async def test_one_that_cannot_say_yet_what_it_is_is_waited_for(

@@ -43,8 +43,8 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
         assert str(plugin_of(older)) == "acme-weather 1.3.0"
         expected = {"name": "w", "connector.class": FULL, "city": "Oslo", "connector.plugin.version": "1.3.0"}
         assert await asyncio.to_thread(problems_of, expected, WORKER) == []
-        (item, _) = await asyncio.to_thread(problems_of, {**expected, "connector.plugin.version": "2"}, WORKER)
-        assert item.message.endswith("the version range [2,2], available versions: [1.4.0, 1.3.0]")
+        (problem, _) = await asyncio.to_thread(problems_of, {**expected, "connector.plugin.version": "2"}, WORKER)
+        assert problem.message.endswith("the version range [2,2], available versions: [1.4.0, 1.3.0]")
         assert connector_facts.is_source({"connector.class": FULL})
         assert (str(plugin_of(kind)), plugin_of(find_connector("FileStreamSink"))) == ("acme-weather 1.4.0", None)
         with pytest.raises(NotFound, match=r"is no keelman\.connect\.plugin\.Connector") as broken:

@@ -57,7 +57,7 @@ def of(field: str) -> Observe:
 
 
 def of_listeners(kind: str) -> Observe:
-    return lambda raw: [item.port for item in getattr(checked(raw).listeners, kind) or ()]
+    return lambda raw: [listener.port for listener in getattr(checked(raw).listeners, kind) or ()]
 
 
 def converter(role: Any) -> Observe:
@@ -93,8 +93,8 @@ def runs_of_a_slot(raw: Raw) -> int:
 def literal_secret(raw: Raw) -> bool:
     """Whether a literal password in a connector is refused."""
     config = {"name": "c", "connector.class": "KafkaSink", "topic": "x", "topics": "t", "db.password": "literal"}
-    result = asyncio.run(problems_with(Secrets(raw, lambda: None), config, raw))
-    return any(item.key == "db.password" for item in result)
+    problems = asyncio.run(problems_with(Secrets(raw, lambda: None), config, raw))
+    return any(problem.key == "db.password" for problem in problems)
 
 
 def users(raw: Raw) -> bool:

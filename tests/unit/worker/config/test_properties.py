@@ -19,32 +19,32 @@ PLAIN = {"bootstrap.servers", "key.converter", "value.converter"}
 
 
 def test_what_is_not_set_has_its_default() -> None:
-    result = checked(OF_A_GROUP)
-    assert (result.session_ms, result.heartbeat_ms, result.rebalance_ms, result.rebalance_delay_ms) == (
+    properties = checked(OF_A_GROUP)
+    assert (properties.session_ms, properties.heartbeat_ms, properties.rebalance_ms, properties.rebalance_delay_ms) == (
         6000,
         1000,
         60000,
         3000,
     )
-    assert result.exactly_once_sources
-    assert result.fenced
-    assert [(t.partitions, t.replication_factor) for t in (result.config_topic, result.offset_topic)] == [
+    assert properties.exactly_once_sources
+    assert properties.fenced
+    assert [(t.partitions, t.replication_factor) for t in (properties.config_topic, properties.offset_topic)] == [
         (1, None),
         (25, None),
     ]
-    assert result.listeners.main[0].port == 8083
+    assert properties.listeners.main[0].port == 8083
 
 
 def test_topics_may_be_made_as_the_brokers_make_them() -> None:
-    result = checked({**OF_A_GROUP, "offset.storage.partitions": "-1", "offset.storage.replication.factor": "-1"})
-    assert (result.offset_topic.partitions, result.offset_topic.replication_factor) == (-1, -1)
+    properties = checked({**OF_A_GROUP, "offset.storage.partitions": "-1", "offset.storage.replication.factor": "-1"})
+    assert (properties.offset_topic.partitions, properties.offset_topic.replication_factor) == (-1, -1)
 
 
 def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_of_workers_are_known() -> None:
     page = (ROOT / "docs" / "workers.md").read_text()
-    told = set(re.findall(r"`(keelman\.[a-z.]+[a-z])`", page))
-    assert "keelman.cpus" in told
-    assert unknown(dict.fromkeys(told - {"keelman.placement.labels"}, "")) == []  # a key of connectors
+    documented = set(re.findall(r"`(keelman\.[a-z.]+[a-z])`", page))
+    assert "keelman.cpus" in documented
+    assert unknown(dict.fromkeys(documented - {"keelman.placement.labels"}, "")) == []  # a key of connectors
     slips = ["keelman.commit.interval", "keelman.cpu", "keelman.zzz"]
     assert unknown({**OF_A_GROUP, **dict.fromkeys(slips, "1")}) == slips
     assert [near(slip) for slip in slips] == [
@@ -57,7 +57,7 @@ def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_
 def test_a_slip_behind_a_prefix_is_told_where_a_usual_key_is_meant() -> None:
     slips = ["bootstrap.server", "offset.storage.topik", "producer.lingr.ms", "value.convertr"]
     fields = {**OF_A_GROUP, **dict.fromkeys(slips, "x"), "producer.acme.interceptor": "x", "ssl.own": "x"}
-    assert [near(item) for item in unknown(fields)] == [
+    assert [near(unknown_key) for unknown_key in unknown(fields)] == [
         "bootstrap.server (bootstrap.servers?)",
         "offset.storage.topik (offset.storage.topic?)",
         "producer.lingr.ms (producer.linger.ms?)",
@@ -81,10 +81,10 @@ def test_an_illegal_value_is_named_with_what_is_legal(key: str, value: str, lega
 
 
 def test_topic_settings_reach_the_topic() -> None:
-    result = checked(
+    properties = checked(
         {**OF_A_GROUP, "offset.storage.segment.bytes": "1048576", "offset.storage.cleanup.policy": "delete"}
     )
-    assert result.offset_topic.settings == {"segment.bytes": "1048576"}
+    assert properties.offset_topic.settings == {"segment.bytes": "1048576"}
 
 
 def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
@@ -115,10 +115,10 @@ def test_what_is_no_file_of_properties_is_told(tmp_path: Path) -> None:
         read_properties(PropertySource.read(file, {}))
 
 
-@pytest.mark.parametrize(("host", "told"), [("::1", "[::1]:1"), ("[::1]", "[::1]:1"), ("a.b", "a.b:1")])
-def test_the_host_that_others_are_told(host: str, told: str) -> None:
-    result = checked({**OF_A_GROUP, "rest.advertised.host.name": host, "rest.advertised.port": "1"})
-    assert result.listeners.url({}) == f"http://{told}/"
+@pytest.mark.parametrize(("host", "advertised"), [("::1", "[::1]:1"), ("[::1]", "[::1]:1"), ("a.b", "a.b:1")])
+def test_the_host_that_others_are_told(host: str, advertised: str) -> None:
+    properties = checked({**OF_A_GROUP, "rest.advertised.host.name": host, "rest.advertised.port": "1"})
+    assert properties.listeners.url({}) == f"http://{advertised}/"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
@@ -150,13 +150,13 @@ def test_a_standalone_worker_needs_a_file_for_offsets_and_no_group() -> None:
     plain = {k: OF_A_GROUP[k] for k in ("bootstrap.servers", "key.converter", "value.converter")}
     with pytest.raises(InvalidArgument, match=r"^offset\.storage\.file\.filename is missing"):
         checked(plain, standalone=True)
-    result = checked(
+    properties = checked(
         {**plain, "offset.storage.file.filename": "/tmp/o", "offset.flush.interval.ms": "7"}, standalone=True
     )
-    assert (result.offset_file, result.offset_flush_ms, result.standalone) == (Path("/tmp/o"), 7, True)
-    assert not result.exactly_once_sources
-    assert result.raw["exactly.once.source.support"] == "disabled", "also for those that read it there"
-    assert result.offset_topic.name == ""
+    assert (properties.offset_file, properties.offset_flush_ms, properties.standalone) == (Path("/tmp/o"), 7, True)
+    assert not properties.exactly_once_sources
+    assert properties.raw["exactly.once.source.support"] == "disabled", "also for those that read it there"
+    assert properties.offset_topic.name == ""
 
 
 def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
@@ -209,7 +209,7 @@ def test_token_endpoints_that_java_may_ask_are_ours_too(monkeypatch: pytest.Monk
     with pytest.raises(InvalidArgument, match="The URL cannot be accessed"):
         checked(OF_A_GROUP | oauth)
     monkeypatch.setenv("KAFKA_OPTS", f"-Dother=1 '-D{key}={url},https://b.example'")
-    result = checked(OF_A_GROUP | oauth)
-    assert result.raw["keelman.oauthbearer.allowed.urls"] == f"{url},https://b.example"
+    properties = checked(OF_A_GROUP | oauth)
+    assert properties.raw["keelman.oauthbearer.allowed.urls"] == f"{url},https://b.example"
     with pytest.raises(InvalidArgument, match="The URL cannot be accessed"):
         checked(OF_A_GROUP | oauth | {"keelman.oauthbearer.allowed.urls": "https://b.example"})

@@ -79,19 +79,19 @@ async def test_a_value_is_read_once_it_is_asked_for_and_never_told(kit: Kit) -> 
 async def test_only_another_value_is_a_change_and_only_for_those_who_use_it(kit: Kit) -> None:
     config, other, none = kit.config("a"), kit.config("b"), kit.config("a", **{"config.action.reload": "NONE"})
     before = [await read(kit, config) for config in (config, other, none)]
-    told = kit.told
+    notices = kit.told
     os.utime(kit.file, ns=(1, 1))
     kit.file.write_text("b=other-value\n# newer\na=first-value\n")
     await kit.reads_again()
     kit.file.write_text("")  # as in the middle of a write
     await kit.reads_again()
     assert [kit.secrets.versions(config) for config in (config, other, none)] == before
-    assert kit.told == told
+    assert kit.told == notices
     kit.file.write_text("a=second-value\nb=other-value\n")
     await eventually(lambda: kit.secrets.versions(config) != before[0], what="the change is seen")
     assert kit.secrets.resolved(config) == {"password": "second-value"}
     assert [kit.secrets.versions(config) for config in (other, none)] == before[1:]
-    assert kit.told == told + 1
+    assert kit.told == notices + 1
     assert "first-value" not in REDACTOR.hide("late: first-value second-value")
 
 

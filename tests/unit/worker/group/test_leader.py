@@ -130,7 +130,7 @@ async def test_tasks_are_put_into_force_once_all_are_in_the_topic(
         write, before = store.config_topic._writer.write, [{"n": "0"}, {"n": "1"}]
 
         async def refusing(topic: str, written: Sequence[Record]) -> Ends:
-            taken = [item for item in written if len(item[1] or b"") < 2000]
+            taken = [record for record in written if len(record[1] or b"") < 2000]
             ends = await write(topic, taken)
             if len(taken) < len(written):
                 raise Exhausted("larger than 2000")

@@ -24,11 +24,11 @@ def test_a_stored_text_that_is_not_legal_matches_nobody() -> None:
 
 
 def test_people_are_told_what_there_is() -> None:
-    told = why_unplaced("zone=b", [{"zone": "a", "disk": "ssd"}, {}, {"disk": "ssd", "zone": "a"}])
-    assert "is zone=b, the workers' labels are disk=ssd,zone=a; none: set keelman.labels" in told
+    reason = why_unplaced("zone=b", [{"zone": "a", "disk": "ssd"}, {}, {"disk": "ssd", "zone": "a"}])
+    assert "is zone=b, the workers' labels are disk=ssd,zone=a; none: set keelman.labels" in reason
 
 
 def test_people_are_told_why_none_runs_tasks() -> None:
-    told = why_none_fit({"b:1": "no Spark service", "a:1": "nor here"})
-    assert told == "No worker of the group can run it now: a:1: nor here; b:1: no Spark service"
+    reason = why_none_fit({"b:1": "no Spark service", "a:1": "nor here"})
+    assert reason == "No worker of the group can run it now: a:1: nor here; b:1: no Spark service"
     assert why_none_fit({f"w{n}:1": "x" for n in range(100)}).endswith("w11:1: x; and 97 more")

@@ -91,11 +91,11 @@ async def test_what_is_taken_together() -> None:
 
 async def test_those_that_wait_are_one_write_and_each_is_answered() -> None:
     topic = Topic()
-    told = await served(topic, change("a"), change("b"), change("refused"), change("c"))
+    answers = await served(topic, change("a"), change("b"), change("refused"), change("c"))
     assert topic.writes == [[b"a", b"b", b"c"]]
     assert topic.reads == 1
-    assert [told[0], told[1], told[3]] == ["a written", "b written", "c written"]
-    assert isinstance(told[2], RestError)
+    assert [answers[0], answers[1], answers[3]] == ["a written", "b written", "c written"]
+    assert isinstance(answers[2], RestError)
 
 
 async def test_a_leader_that_knows_the_topic_reads_only_for_who_is_refused() -> None:
@@ -110,11 +110,11 @@ async def test_a_leader_that_knows_the_topic_reads_only_for_who_is_refused() -> 
 
 async def test_one_that_is_too_large_is_alone_with_that() -> None:
     topic = Topic()
-    told = await served(topic, change("a"), change("large", size=MAX_BYTES), change("b"))
+    answers = await served(topic, change("a"), change("large", size=MAX_BYTES), change("b"))
     assert topic.writes == [[b"a"], [b"b"]]
-    assert [told[0], told[2]] == ["a written", "b written"]
-    assert isinstance(told[1], Exhausted)
-    assert f"larger than {MAX_BYTES}" in told[1].message
+    assert [answers[0], answers[2]] == ["a written", "b written"]
+    assert isinstance(answers[1], Exhausted)
+    assert f"larger than {MAX_BYTES}" in answers[1].message
 
 
 async def test_what_another_wrote_before_the_claim_was_made_anew_decides() -> None:
@@ -135,9 +135,9 @@ async def test_what_another_wrote_before_the_claim_was_made_anew_decides() -> No
         return Request(time.monotonic() + LATER, connector=name, decide=decide)
 
     topic.read = read  # type: ignore[method-assign]
-    told = await served(topic, creation("a"), creation("b"), creation("c"))
+    answers = await served(topic, creation("a"), creation("b"), creation("c"))
     assert topic.writes == [[b"c"]]
-    assert [type(item) for item in told] == [RestError, RestError, str]
+    assert [type(answer) for answer in answers] == [RestError, RestError, str]
 
 
 async def test_behind_one_that_is_too_large_brokers_that_are_gone_are_waited_for_once() -> None:
@@ -148,14 +148,14 @@ async def test_behind_one_that_is_too_large_brokers_that_are_gone_are_waited_for
         raise Exhausted("too large") if len(written) > 1 else Unavailable("no broker")
 
     topic.write = write  # type: ignore[method-assign]
-    told = await served(topic, *(change(name) for name in "abcd"))
+    answers = await served(topic, *(change(name) for name in "abcd"))
     assert tried == [4, 1]
-    assert all(isinstance(item, Unavailable) for item in told)
+    assert all(isinstance(answer, Unavailable) for answer in answers)
 
 
 async def test_who_leads_no_more_writes_for_nobody() -> None:
-    told = await served(Topic(Conflict("another worker has claimed")), change("a"), change("b"))
-    assert all(isinstance(item, Conflict) for item in told)
+    answers = await served(Topic(Conflict("another worker has claimed")), change("a"), change("b"))
+    assert all(isinstance(answer, Conflict) for answer in answers)
 
 
 async def test_one_whose_time_is_up_when_the_topic_is_read_is_not_written() -> None:
@@ -165,9 +165,9 @@ async def test_one_whose_time_is_up_when_the_topic_is_read_is_not_written() -> N
         slow.until = time.monotonic() - 1
 
     topic.read = read  # type: ignore[method-assign]
-    told = await served(topic, slow, change("b"))
+    answers = await served(topic, slow, change("b"))
     assert topic.writes == [[b"b"]]
-    assert isinstance(told[0], DeadlineExceeded)
+    assert isinstance(answers[0], DeadlineExceeded)
 
 
 async def test_what_only_asks_writes_nothing() -> None:

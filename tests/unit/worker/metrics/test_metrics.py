@@ -149,7 +149,7 @@ def test_writing_ten_thousand_connectors_is_cheap() -> None:
 
 def _families() -> list[Family]:
     modules = (metric_names, connector_figures, gateway_metrics)
-    actual_modules = [item for module in modules for item in vars(module).values() if isinstance(item, Family)]
+    actual_modules = [family for module in modules for family in vars(module).values() if isinstance(family, Family)]
     return [
         *actual_modules,
         *metric_names.STARTS.values(),
@@ -165,8 +165,8 @@ def test_names_are_legal_and_each_is_in_the_page() -> None:
     for family in _families():
         assert re.fullmatch(r"[a-z_]+" if family not in connector_figures.FAMILIES else r"([A-Z][a-z]+)+", family.name)
         assert f"`{family.name}`" in page, f"docs/metrics.md does not name {family.name}"
-    told = set(re.findall(r"`((?:keelman|kafka_connect)_[a-z_]+)`", page))
-    assert told <= set(names), told - set(names)
+    documented = set(re.findall(r"`((?:keelman|kafka_connect)_[a-z_]+)`", page))
+    assert documented <= set(names), documented - set(names)
 
 
 @pytest.mark.parametrize("family", _families(), ids=lambda value: value.name)
@@ -198,15 +198,15 @@ MANAGED = [
 
 
 def test_every_metric_of_managed_services_is_there() -> None:
-    assert sorted(item.name for item in connector_figures.FAMILIES) == sorted(MANAGED)
+    assert sorted(family.name for family in connector_figures.FAMILIES) == sorted(MANAGED)
 
 
 def test_what_tasks_of_a_connector_do_is_added_up() -> None:
     meters, out = Meters(), Exposition()
     for task, run in ((0, "a"), (1, "b")):
-        new_update = update(run, 1)
-        new_update.progress.records_per_second, new_update.progress.bytes_per_second = 10, 1000
-        meters.note(Work("x", task), new_update)
+        last_update = update(run, 1)
+        last_update.progress.records_per_second, last_update.progress.bytes_per_second = 10, 1000
+        meters.note(Work("x", task), last_update)
     figures = connector_figures.ConnectorFigures("w:1")
     for task, state in ((0, states.RUNNING), (1, states.RUNNING), (2, states.FAILED)):
         figures.add_connector("x", "source").add(state, meters.find(Work("x", task)))

@@ -50,8 +50,8 @@ def test_what_has_failed_or_is_stalled_is_a_problem() -> None:
 def test_a_stall_is_told_with_the_failure_that_it_comes_from() -> None:
     work = Work("a", 0)
     stalled = status("RESTARTING", "again", stalled={"since": "now", "left": 5, "reason": "BROKER_LOST: too slow"})
-    (told,) = problems_of([work], {work: stalled}, "h:1").named
-    assert (word(told), told.reason) == (
+    (problem,) = problems_of([work], {work: stalled}, "h:1").named
+    assert (word(problem), problem.reason) == (
         "STALLED",
         "it has something to copy and copies nothing: BROKER_LOST: too slow",
     )
@@ -63,7 +63,7 @@ def test_what_is_tried_again_is_a_problem_from_the_second_failed_attempt_on() ->
     def found_of(state: str, trace: str | None, **more: object) -> list[tuple[str, str]]:
         work = Work("a", 0)
         problems = problems_of([work], {work: status(state, trace, **more)}, "h:1")
-        return [(word(item), item.reason) for item in problems.named]
+        return [(word(problem), problem.reason) for problem in problems.named]
 
     assert found_of("RESTARTING", full) == []
     assert found_of("RESTARTING", full, failures={"count": 2, "reason": "TASK_FAILED"}) == [("RESTARTING", full)]
@@ -80,8 +80,8 @@ def test_a_problem_is_shown_by_what_is_behind_a_head_that_names_no_record() -> N
         "org.E: Tolerance exceeded in error handler\nCaused by: org.D: no JSON (topic t, partition 0, offset 7)\n\tat x"
     )
     work = Work("a", 0)
-    (told,) = problems_of([work], {work: status("FAILED", trace)}, "h:1").named
-    assert told.reason == "org.D: no JSON (topic t, partition 0, offset 7)"
+    (problem,) = problems_of([work], {work: status("FAILED", trace)}, "h:1").named
+    assert problem.reason == "org.D: no JSON (topic t, partition 0, offset 7)"
 
 
 def membership(seconds: int, *problems: ConnectorProblem, connectors: int | None = None) -> WorkerMembership:

@@ -15,13 +15,13 @@ from keelman.worker.tasks.meters import Meters
 
 
 async def test_a_change_of_work_is_told_with_its_counts() -> None:
-    told: asyncio.Queue[tuple[int, int, int]] = asyncio.Queue()
+    sent: asyncio.Queue[tuple[int, int, int]] = asyncio.Queue()
 
     def publish(_kind: str, _key: str, value: bytes) -> None:
         if Report.FromString(value).WhichOneof("subject") != "worker":
             return
         membership = Report.FromString(value).worker.membership
-        told.put_nowait((membership.connectors, membership.tasks, membership.problem_connectors))
+        sent.put_nowait((membership.connectors, membership.tasks, membership.problem_connectors))
 
     statuses = StatusState()
     herder: Any = SimpleNamespace(
@@ -36,11 +36,11 @@ async def test_a_change_of_work_is_told_with_its_counts() -> None:
     publisher: Any = SimpleNamespace(publish=publish)
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         reporting = group.create_task(report(herder, link, publisher, worker_cluster="w", worker="here"))
-        assert await told.get() == (1, 2, 0)
+        assert await sent.get() == (1, 2, 0)
         herder.owned.works = frozenset({Work("a"), Work("b")})
-        assert await told.get() == (2, 0, 0)
+        assert await sent.get() == (2, 0, 0)
         statuses.apply("status-connector-b", b'{"state": "FAILED", "worker_id": "here", "generation": 3}')
-        assert await told.get() == (2, 0, 1)
+        assert await sent.get() == (2, 0, 1)
         reporting.cancel()
 
 

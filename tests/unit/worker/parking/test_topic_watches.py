@@ -87,6 +87,6 @@ def test_new_partitions_are_looked_for_as_often_as_who_wants_it_most_often_says(
         value = {"metadata.max.age.ms": age} if age else {}
         watched.add(WatchedTopics(TopicWatch(value, {TopicPartition("a", number): 0}), lambda: None))
     assert watched.refresh_seconds == seconds
-    for item in list(watched.watched):
-        watched.remove(item)
+    for watch in list(watched.watched):
+        watched.remove(watch)
     assert watched.refresh_seconds == 10

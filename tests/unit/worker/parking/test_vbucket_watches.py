@@ -108,8 +108,8 @@ def test_all_tasks_of_a_bucket_share_its_connections() -> None:
 
     watches.begin(cast("Siblings", type("Some", (), {"start": staticmethod(start)})()))
     watched = [WatchedVbuckets(VbucketWatch(reading(name), {}), lambda: None) for name in ("a", "b", "")]
-    for item in watched:
-        watches.add(item)
+    for watch in watched:
+        watches.add(watch)
     assert started == ["vbucket watches"]
     assert len(watches) == 3
     watches.remove(watched[0])

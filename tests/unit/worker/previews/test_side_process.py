@@ -18,8 +18,8 @@ async def test_errors_name_what_was_asked_in_users_words() -> None:
 
 
 async def test_what_passes_is_no_fault_of_who_asks() -> None:
-    told = error_to_json(Unavailable("its server answered 503", reason="NO_TOKEN"))
-    error = error_from_json(told, "the preview of orders")
+    body = error_to_json(Unavailable("its server answered 503", reason="NO_TOKEN"))
+    error = error_from_json(body, "the preview of orders")
     assert isinstance(error, Unavailable)
     assert (error.message, error.reason) == ("the preview of orders: its server answered 503", "NO_TOKEN")
     with pytest.raises(RestError, match=r"^the preview of orders: its server answered 503$") as raised:

@@ -36,21 +36,21 @@ class World(StandaloneStore):
     def shown(self) -> list[str]:
         """The states of the connector and of its tasks, which are the same by either lookup."""
         connector, tasks = self.statuses.of("c")
-        told = [connector, *(status for _, status in tasks)]
-        assert told == [self.statuses.shown(work) for work in WORKS if work in self.statuses.statuses]
-        return [status.state for status in told if status is not None]
+        statuses = [connector, *(status for _, status in tasks)]
+        assert statuses == [self.statuses.shown(work) for work in WORKS if work in self.statuses.statuses]
+        return [status.state for status in statuses if status is not None]
 
 
 @pytest.fixture
 async def world(tmp_path: Path) -> World:
     """A connector with three tasks, one of which another worker has."""
-    new_world = World(tmp_path)
-    await new_world.config_topic.write([(b"connector-c", json.dumps({"properties": {"name": "c"}}).encode())])
-    await new_world.written(Work("c"), Status("RUNNING", ME, 3))
-    await new_world.written(TASK, Status("RUNNING", ME, 3, more={"stalled": {"left": 5}}))
-    await new_world.written(FAILED_TASK, Status("FAILED", ME, 3, "why it failed"))
-    await new_world.written(OTHERS_TASK, Status("RUNNING", OTHER, 3))
-    return new_world
+    worker = World(tmp_path)
+    await worker.config_topic.write([(b"connector-c", json.dumps({"properties": {"name": "c"}}).encode())])
+    await worker.written(Work("c"), Status("RUNNING", ME, 3))
+    await worker.written(TASK, Status("RUNNING", ME, 3, more={"stalled": {"left": 5}}))
+    await worker.written(FAILED_TASK, Status("FAILED", ME, 3, "why it failed"))
+    await worker.written(OTHERS_TASK, Status("RUNNING", OTHER, 3))
+    return worker
 
 
 async def test_what_is_lost_is_not_shown_at_work(world: World) -> None:

@@ -144,12 +144,12 @@ async def test_who_was_lost_and_is_back_at_the_same_address_has_the_last_word(tm
         await eventually(lambda: work in store.statuses.statuses)
         leader._lost = {work: "http://x:1/"}
         leader.clear_statuses()
-        told = store.status_topic.writer._pending[work]
-        assert told is not None
-        assert (told.state, told.worker_id == "x:1") == ("UNASSIGNED", False)
-        assert store.statuses.allows(work, told)
+        pending = store.status_topic.writer._pending[work]
+        assert pending is not None
+        assert (pending.state, pending.worker_id == "x:1") == ("UNASSIGNED", False)
+        assert store.statuses.allows(work, pending)
         store.statuses.apply(key_of(work).decode(), now.value())
-        assert not store.statuses.allows(work, told), "it was written late"
+        assert not store.statuses.allows(work, pending), "it was written late"
 
 
 async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> None:

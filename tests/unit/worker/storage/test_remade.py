@@ -73,11 +73,11 @@ class World(StandaloneStore):
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
-    new_world = World(tmp_path)
-    await new_world.config_topic.write(MADE)
+    worker = World(tmp_path)
+    await worker.config_topic.write(MADE)
     async with Siblings() as siblings:
-        running = siblings.start(new_world.status_topic.writer.run())
-        yield new_world
+        running = siblings.start(worker.status_topic.writer.run())
+        yield worker
         running.cancel()
 
 

@@ -149,8 +149,8 @@ def test_why_a_record_is_passed_over_is_told() -> None:
         ("session-key", b'{"key":"YQ=="}', 'its value has no "key" in base64'),
         ("logger-cluster-", b'{"level":"INFO"}', "it has no logger"),
     ):
-        result = state.apply(key, value, 100)
-        assert result.startswith(reason), (key, value, result)
+        problem = state.apply(key, value, 100)
+        assert problem.startswith(reason), (key, value, problem)
     for key in ("task--0", "task-x", "task-x-01", "task-x-100000", "task-x-\u00b2"):
         assert state.apply(key, b'{"properties":{}}', 100).startswith("its key names no task of a connector")
     for key, value in (
@@ -260,7 +260,7 @@ def test_what_is_no_status_changes_none() -> None:
         b"[]",
         b"{}",
         b'{"generation":1e400}',
-        *(json.dumps(good | item).encode() for item in wrong),
+        *(json.dumps(good | fields).encode() for fields in wrong),
     ):
         assert state.apply("status-task-x-0", value).startswith("its value is no status")
     for key, value in (

@@ -148,9 +148,9 @@ async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> N
 
 async def test_what_a_running_task_waits_for_is_in_its_status_until_it_is_there(world: World) -> None:
     run = world.sent[0].run_uid
-    for said, more in (("waits for the file f", {"waits_for": "waits for the file f"}), ("", {})):
+    for message, more in (("waits for the file f", {"waits_for": "waits for the file f"}), ("", {})):
         for _ in range(2):
-            world.task.update(RunUpdate(run_uid=run, state=RUNNING, message=said))
+            world.task.update(RunUpdate(run_uid=run, state=RUNNING, message=message))
             await eventually(lambda more=more: world.more == more)
     assert [state for state, _ in world.told].count("RUNNING") == 3, "each once"
 
@@ -260,9 +260,9 @@ async def test_a_task_that_never_had_a_copy_run_says_what_it_waits_for() -> None
         world.turns.give("another")
         await eventually(lambda: "no Spark service answers this worker" in waited(100)[1])
         assert world.state == "UNASSIGNED"
-        told = len(world.told)
+        count = len(world.told)
         waited(200)
-        assert len(world.told) == told, "once"
+        assert len(world.told) == count, "once"
         world.leased = True
         await eventually(lambda: world.state == "RUNNING")
         assert world.told[-1][1] == ""
@@ -364,8 +364,8 @@ async def test_after_a_fault_of_ours_no_copy_run_stays_in_its_slot(world: World)
     world.problem = RuntimeError("a fault")
     world.task.update(RunUpdate(run_uid=uid, state=FENCED))
     await eventually(lambda: world.state in ("FAILED", "RESTARTING"))
-    told = [(order.run_uid == uid, order.WhichOneof("order")) for order in world.sent if not order.HasField("limits")]
-    assert told == [(True, "start"), (False, "start"), (True, "cut"), (False, "drain")]
+    orders = [(order.run_uid == uid, order.WhichOneof("order")) for order in world.sent if not order.HasField("limits")]
+    assert orders == [(True, "start"), (False, "start"), (True, "cut"), (False, "drain")]
 
 
 async def test_a_failed_task_that_is_paused_tells_of_no_restart_before_it_is_resumed(world: World) -> None:

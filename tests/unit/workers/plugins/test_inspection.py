@@ -24,7 +24,7 @@ def jar(folder: Path, *classes: bytes, name: str = "acme-1.2.jar", **files: str)
 
 
 def types(path: Path) -> list[tuple[str, str]]:
-    return [(item.class_name, item.type) for item in inspect(path).classes]
+    return [(plugin_class.class_name, plugin_class.type) for plugin_class in inspect(path).classes]
 
 
 def test_classes_without_service_files_are_found_by_what_they_extend(tmp_path):
@@ -80,10 +80,10 @@ def test_classes_extend_those_of_other_jars(tmp_path):
         archive.writestr("acme/a.jar", java.jar_bytes([java.class_bytes("a/Sink", "b/Base")]))
         archive.writestr("acme/b.jar", java.jar_bytes([java.class_bytes("b/Base", java.SINK, flags=java.ABSTRACT)]))
         archive.writestr("acme/inner.zip", b"PK")
-    result = inspect(path)
-    assert (result.kind, result.name, result.version) == (PluginKind.ZIP, "acme", "2.0")
-    assert result.classes == (PluginClass("a.Sink", "sink", "", "java", "acme/a.jar"),)
-    assert result.problems == ("acme/inner.zip: an archive in the archive, which is not looked into",)
+    inspection = inspect(path)
+    assert (inspection.kind, inspection.name, inspection.version) == (PluginKind.ZIP, "acme", "2.0")
+    assert inspection.classes == (PluginClass("a.Sink", "sink", "", "java", "acme/a.jar"),)
+    assert inspection.problems == ("acme/inner.zip: an archive in the archive, which is not looked into",)
 
 
 def test_versions_come_from_manifest_then_maven_then_the_name(tmp_path):
@@ -106,9 +106,9 @@ def test_a_newer_java_is_a_problem_that_is_told(tmp_path):
         **{"META-INF__services__org.apache.kafka.connect.source.SourceConnector": "com.acme.New"},
         **other,
     )
-    result = inspect(path, java=17)
-    assert [item.class_name for item in result.classes] == ["com.acme.WeatherSource"]
-    assert result.problems == (
+    inspection = inspect(path, java=17)
+    assert [plugin_class.class_name for plugin_class in inspection.classes] == ["com.acme.WeatherSource"]
+    assert inspection.problems == (
         "acme-1.2.jar: 1 class needs Java 21 (com.acme.New); workers run Java 17",
         "acme-1.2.jar: its service file names com.acme.New, which needs Java 21; workers run Java 17",
     )
@@ -137,9 +137,9 @@ def test_service_files_that_name_what_is_not_there(tmp_path, named, reason):
 def test_a_class_whose_super_class_is_elsewhere_is_told_with_what_it_needs(tmp_path):
     apart = java.class_bytes("com/acme/Apart", "com/acme/Base")
     base = java.class_bytes("com/acme/Base", "com/shared/SourceBase", flags=java.ABSTRACT)
-    result = inspect(jar(tmp_path, apart, base, **{f"META-INF__services__{SERVICE}": "com.acme.Apart"}))
-    assert result.classes == (PluginClass("com.acme.Apart", "source", "1.2", "java", "acme-1.2.jar"),)
-    assert result.problems == (
+    inspection = inspect(jar(tmp_path, apart, base, **{f"META-INF__services__{SERVICE}": "com.acme.Apart"}))
+    assert inspection.classes == (PluginClass("com.acme.Apart", "source", "1.2", "java", "acme-1.2.jar"),)
+    assert inspection.problems == (
         "acme-1.2.jar: its service file names com.acme.Apart, which extends com.shared.SourceBase, which is in none of "
         "the jars",
     )
@@ -171,10 +171,11 @@ def test_classes_that_extend_oharas_own_ones_are_connectors_too(tmp_path):
 
 def test_class_files_that_are_none(tmp_path):
     bad = {f"com__acme__Bad{n}.class": WEATHER[: n * 9].decode("latin1") for n in range(5)}
-    result = inspect(jar(tmp_path, WEATHER, **bad))
-    assert [item.class_name for item in result.classes] == ["com.acme.WeatherSource"]
+    inspection = inspect(jar(tmp_path, WEATHER, **bad))
+    assert [plugin_class.class_name for plugin_class in inspection.classes] == ["com.acme.WeatherSource"]
     assert (
-        "acme-1.2.jar: 5 class files cannot be read, e.g. com/acme/Bad0.class (not a class file" in result.problems[0]
+        "acme-1.2.jar: 5 class files cannot be read, e.g. com/acme/Bad0.class (not a class file"
+        in inspection.problems[0]
     )
 
 
@@ -186,38 +187,38 @@ def test_what_the_worker_has_itself_is_not_the_plugins(tmp_path):
 
 def test_a_wheel_is_told_from_its_metadata(tmp_path):
     path = wheel(tmp_path)
-    result = inspect(path)
-    assert (result.kind, result.name, result.version) == (PluginKind.WHEEL, "acme-weather", "1.4.0")
-    assert result.classes == (PluginClass(FULL, "source", "1.4.0", "python", path.name),)
-    assert result.problems == ()
+    inspection = inspect(path)
+    assert (inspection.kind, inspection.name, inspection.version) == (PluginKind.WHEEL, "acme-weather", "1.4.0")
+    assert inspection.classes == (PluginClass(FULL, "source", "1.4.0", "python", path.name),)
+    assert inspection.problems == ()
 
 
 def test_the_way_of_a_wheels_connector_stands_in_its_class(tmp_path):
     points = "[keelman.connectors]\ncom.acme.Out = acme_weather.out:Out\nx = acme_weather.none:X\ny = wrong\n"
     module = "class In:\n    direction = Direction.SOURCE\n\nclass Out(Connector):\n    version = '7'\n"
     module += "    direction: Direction = plugin.Direction.SINK\n"
-    result = inspect(wheel(tmp_path, entry_points=points, more={"acme_weather/out.py": module}))
-    assert [(c.class_name, c.type, c.version) for c in result.classes] == [("com.acme.Out", "sink", "7")]
-    assert [p.partition(": ")[2] for p in result.problems] == [
+    inspection = inspect(wheel(tmp_path, entry_points=points, more={"acme_weather/out.py": module}))
+    assert [(c.class_name, c.type, c.version) for c in inspection.classes] == [("com.acme.Out", "sink", "7")]
+    assert [p.partition(": ")[2] for p in inspection.problems] == [
         "entry point x = acme_weather.none:X: no module acme_weather.none in it",
         "entry point y = wrong: expected module:Class",
     ]
 
 
 def test_a_tar_with_jars_and_wheels(tmp_path):
-    new_wheel = wheel(tmp_path / "made")
+    wheel_file = wheel(tmp_path / "made")
     path = tmp_path / "acme-3.7.0.Final-plugin.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         for name, data in (
             ("acme/a.jar", java.jar_bytes([WEATHER])),
-            (f"acme/{new_wheel.name}", new_wheel.read_bytes()),
+            (f"acme/{wheel_file.name}", wheel_file.read_bytes()),
         ):
             info = tarfile.TarInfo(name)
             info.size = len(data)
             archive.addfile(info, io.BytesIO(data))
-    result = inspect(path)
-    assert (result.kind, result.name, result.version) == (PluginKind.TAR_GZ, "acme", "3.7.0.Final")
-    assert [(c.class_name, c.language) for c in result.classes] == [
+    inspection = inspect(path)
+    assert (inspection.kind, inspection.name, inspection.version) == (PluginKind.TAR_GZ, "acme", "3.7.0.Final")
+    assert [(c.class_name, c.language) for c in inspection.classes] == [
         ("com.acme.WeatherSource", "java"), (FULL, "python"),
     ]  # fmt: skip
 
@@ -228,10 +229,10 @@ def test_a_bad_jar_inside_is_a_problem_and_a_bomb_refuses_the_file(tmp_path):
         archive.writestr("good.jar", java.jar_bytes([WEATHER]))
         archive.writestr("bad.jar", java.jar_bytes((), {"../evil.class": "x"}))
         archive.writestr("worse.jar", "no zip")
-    result = inspect(path)
-    assert [item.path for item in result.classes] == ["good.jar"]
-    assert result.problems[0].startswith("bad.jar: plugin file refused (parent-path): '../evil.class'")
-    assert result.problems[1].startswith("worse.jar: plugin file refused (broken)")
+    inspection = inspect(path)
+    assert [plugin_class.path for plugin_class in inspection.classes] == ["good.jar"]
+    assert inspection.problems[0].startswith("bad.jar: plugin file refused (parent-path): '../evil.class'")
+    assert inspection.problems[1].startswith("worse.jar: plugin file refused (broken)")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bomb.jar", java.jar_bytes((), {"zeros": b"\0" * (1 << 20)}))
     with pytest.raises(ArchiveRefused) as caught:
@@ -275,15 +276,15 @@ def test_what_of_connects_inside_a_connector_reaches(tmp_path):
         java.class_bytes("a/Alone", java.SOURCE, uses=["org/apache/kafka/connect/source/SourceTask"]),
         java.class_bytes(f"{RUNTIME}/Worker", uses=[f"{RUNTIME}/Herder"]),
     )
-    result = inspect(path)
-    assert [item.class_name for item in result.classes] == ["a.Alone", "a.Commits", "a.Deep"]
+    inspection = inspect(path)
+    assert [plugin_class.class_name for plugin_class in inspection.classes] == ["a.Alone", "a.Commits", "a.Deep"]
     inner = RUNTIME.replace("/", ".")
-    assert result.inner == {"a.Deep": [f"{inner}.Worker", f"{inner}.WorkerSinkTask"], "a.Commits": [SINK_CONTEXT]}
-    assert result.refused == {
+    assert inspection.inner == {"a.Deep": [f"{inner}.Worker", f"{inner}.WorkerSinkTask"], "a.Commits": [SINK_CONTEXT]}
+    assert inspection.refused == {
         "a.Deep": f"a.Deep cannot run here: a.Helper uses {inner}.Worker and 1 more, which is Kafka Connect's own "
         "inside; a worker cluster of the engine kafka-connect runs it"
     }
-    assert result.problems == ()
+    assert inspection.problems == ()
 
 
 def test_jars_of_a_folder_and_of_an_archive_are_followed_together(tmp_path):
@@ -294,15 +295,15 @@ def test_jars_of_a_folder_and_of_an_archive_are_followed_together(tmp_path):
     with zipfile.ZipFile(path, "w") as archive:
         for name in ("a.jar", "b.jar"):
             archive.write(tmp_path / "acme" / name, name)
-    for result in (inspect(path), inspect_folder(tmp_path / "acme")):
-        assert "b.Inner uses org.apache.kafka.connect.runtime.Herder, which" in result.refused["a.Sink"]
+    for inspection in (inspect(path), inspect_folder(tmp_path / "acme")):
+        assert "b.Inner uses org.apache.kafka.connect.runtime.Herder, which" in inspection.refused["a.Sink"]
 
 
 def test_what_is_told_fits_into_an_event(tmp_path):
     many = [java.class_bytes(f"com/acme/{'x' * 200}{n}", java.SOURCE) for n in range(2000)]
     wrong = "\n".join(f"com.acme.Gone{n}" for n in range(200))
-    result = inspect(jar(tmp_path, *many, **{f"META-INF__services__{SERVICE}": wrong}))
-    assert 1000 < len(result.classes) < 2000
-    assert len(result.problems) == 101
-    assert result.problems[-1] == "101 more problems"
-    assert sum(len(str(item)) for item in (*result.classes, *result.problems)) < 700_000
+    inspection = inspect(jar(tmp_path, *many, **{f"META-INF__services__{SERVICE}": wrong}))
+    assert 1000 < len(inspection.classes) < 2000
+    assert len(inspection.problems) == 101
+    assert inspection.problems[-1] == "101 more problems"
+    assert sum(len(str(text)) for text in (*inspection.classes, *inspection.problems)) < 700_000

@@ -46,9 +46,9 @@ def test_all_keys_that_have_a_type_or_bounds_are_judged() -> None:
     ],
 )
 def test_what_ends_it_before_it_answers(fields: dict[str, str], key: str, text: str) -> None:
-    (result,) = refusals({**OF_A_GROUP, **fields}, https=False)
-    assert result.field == key
-    assert text in result.description
+    (refusal,) = refusals({**OF_A_GROUP, **fields}, https=False)
+    assert refusal.field == key
+    assert text in refusal.description
 
 
 def test_what_only_its_host_knows_is_taken() -> None:
@@ -61,8 +61,8 @@ def test_what_only_its_host_knows_is_taken() -> None:
 
 
 def test_https_needs_a_certificate() -> None:
-    (result,) = refusals(OF_A_GROUP, https=True)
-    assert result.description == "ssl.keystore.location is missing: an https listener needs a key and a certificate"
+    (missing,) = refusals(OF_A_GROUP, https=True)
+    assert missing.description == "ssl.keystore.location is missing: an https listener needs a key and a certificate"
     store = "listeners.https.ssl.keystore."
     assert [refusal.field for refusal in refusals({**OF_A_GROUP, f"{store}type": "JKS"}, https=True)] == [
         f"{store}location"

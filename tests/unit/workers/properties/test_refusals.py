@@ -80,6 +80,6 @@ def test_secrets_are_hidden_in_what_is_refused() -> None:
         "keelman.oauthbearer.allowed.urls": "https://tokens.example",
         "producer.ssl.keystore.key": "k1",
     }
-    (result,) = refusals(OF_A_GROUP | fields)
-    assert "s3cret-word" not in result.description
-    assert "//[hidden]@tokens.example" in result.description
+    (refusal,) = refusals(OF_A_GROUP | fields)
+    assert "s3cret-word" not in refusal.description
+    assert "//[hidden]@tokens.example" in refusal.description

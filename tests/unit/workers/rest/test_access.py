@@ -114,7 +114,7 @@ async def test_a_worker_that_asks_for_a_password_gets_that_of_the_settings_and_n
         asking = ClusterRequests(rest, access)
         assert (await asking.ask("demo", LOGGERS)).status == LET_IN
         assert (await asking.ask("demo", LOGGERS)).status == LET_IN
-    assert [name in item for item in sent] == [False, True, True]
+    assert [name in request for request in sent] == [False, True, True]
     assert base64.b64decode(sent[-1][name].removeprefix(b"Basic ")) == b"alice:wonder"
 
 

@@ -27,6 +27,6 @@ class Workers:
 async def test_a_change_with_an_id_may_be_repeated_by_that_alone(verb: str, fields: dict[str, Any]) -> None:
     workers = Workers()
     await getattr(RestConnectors(cast(ClusterRequests, workers)), verb)("demo", "c", *fields.values(), request_id="r")
-    (sent,) = (item for item in workers.asked if item.method != "GET")
+    (sent,) = (request for request in workers.asked if request.method != "GET")
     assert (REQUEST_ID, b"r") in sent.headers
     assert (sent.has_id, sent.repeatable) == (True, False)

@@ -32,5 +32,5 @@ class Refusing:
     ],
 )
 async def test_what_an_older_server_cannot_be_asked_is_passed_over(error: KeelmanError, problems: list[str]) -> None:
-    result = await _reported(cast("Gateway", Refusing(error)), "w")
-    assert [item.problem for item in result] == problems
+    findings = await _reported(cast("Gateway", Refusing(error)), "w")
+    assert [finding.problem for finding in findings] == problems

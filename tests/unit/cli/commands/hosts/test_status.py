@@ -39,7 +39,10 @@ def test_a_service_that_does_not_answer_and_a_fault_beside_a_start_are_faults() 
 
 def test_a_cluster_is_shown_with_what_its_workers_copy() -> None:
     members = [("wc", WorkerMembership(connectors=1, tasks=3)), ("wc", WorkerMembership(connectors=1, tasks=1))]
-    workers = [Worker(worker_cluster=name, membership=item) for name, item in [*members, ("other", WorkerMembership())]]
+    workers = [
+        Worker(worker_cluster=name, membership=membership)
+        for name, membership in [*members, ("other", WorkerMembership())]
+    ]
     status = WorkerClusterStatus(problem_connectors=1, verdict="1 connector has problems: x FAILED (no such topic)")
     assert copying_of(WorkerCluster(name="wc", status=status), workers) == {
         "connectors": 2,

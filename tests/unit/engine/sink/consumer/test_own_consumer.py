@@ -64,13 +64,13 @@ def made(config: Mapping[str, str], worker: Mapping[str, str] = WORKER, most: in
 def test_it_is_read_whole_and_no_message_is_made() -> None:
     consumer, positions, now = Whole(), Positions(), [5.0]
     polling = Polling(consumer, positions, 30.0, lambda: now[0])  # type: ignore[arg-type]
-    result = polling.read(100, 0.1)
+    polled = polling.read(100, 0.1)
     assert consumer.asked == [(100, 0.1)]
-    assert isinstance(result, Two)
-    records, events = split_errors(result)
-    assert (records, [error.code() for _, error in events]) == (result, [KafkaError._PARTITION_EOF])
+    assert isinstance(polled, Two)
+    records, events = split_errors(polled)
+    assert (records, [error.code() for _, error in events]) == (polled, [KafkaError._PARTITION_EOF])
     positions.begin(TopicPartition("t", 0), None, 0)
-    positions.advance(positions.last_of_each(result))
+    positions.advance(positions.last_of_each(polled))
     assert positions.due(TopicPartition("t", 0))[0] == 6
 
 
@@ -120,7 +120,7 @@ def test_assignors_are_those_that_the_user_names_where_the_consumer_has_them(
     assert java == ",".join(f"{package}{part}Assignor" for part in named.split())
     library = sink_consumer_properties(WORKER, config, "c", 3, read_committed=True, zombie_seconds=0)
     assert library.get("partition.assignment.strategy", "") == of_library
-    assert passed_over_assignors(WORKER, config, library) == [f"{item}Assignor" for item in passed_over]
+    assert passed_over_assignors(WORKER, config, library) == [f"{name}Assignor" for name in passed_over]
 
 
 @pytest.mark.parametrize("fields", [{}, {"sasl.login.callback.handler.class": ""}])

@@ -97,9 +97,9 @@ class World(Writer):
         self.positions.move(TopicPartition("t", number), offset)
 
     def told(self) -> list[str]:
-        said = list(self.said)
+        calls = list(self.said)
         self.said.clear()
-        return said
+        return calls
 
     def assigned(self, partitions: Mapping[TopicPartition, int | None]) -> None:
         self.said.append("assigned " + " ".join(f"{p.partition}@{at}" for p, at in partitions.items()))

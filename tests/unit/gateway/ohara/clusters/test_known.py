@@ -133,7 +133,7 @@ def test_brokers_of_others_have_a_zookeeper_that_lives_with_them() -> None:
     running = broker_of(made("one", native), HOSTS, [broker("n1", "one")])
     waiting = broker_of(made("two", native, "STARTING"), HOSTS, [])
     own = broker_of(made("oh-1", spec_of(SETTINGS, KEY)), HOSTS, [])
-    first, second = stand_ins([item for item in (running, waiting, own) if item is not None])
+    first, second = stand_ins([cluster for cluster in (running, waiting, own) if cluster is not None])
     assert (first.key, first.life.state, first.settings["clientPort"]) == (ObjectKey("default", "one"), "RUNNING", 2181)
     assert (second.key.name, second.life.state, second.ports) == ("two", "", frozenset())
 

@@ -28,7 +28,7 @@ def process(node: str, state: str, *, goal: str = "RUNNING", **status: Any) -> w
 
 
 @pytest.mark.parametrize(
-    ("state", "processes", "told"),
+    ("state", "processes", "life"),
     [
         ("STOPPED", [], Life()),
         ("STOPPED", [process("n0", "STOPPED", goal="STOPPED")], Life()),
@@ -57,15 +57,15 @@ def process(node: str, state: str, *, goal: str = "RUNNING", **status: Any) -> w
         ("DELETING", [process("n0", "REMOVED", goal="REMOVED")], Life()),
     ],
 )
-def test_a_state_follows_from_the_processes(state: str, processes: list[work.Workload], told: Life) -> None:
+def test_a_state_follows_from_the_processes(state: str, processes: list[work.Workload], life: Life) -> None:
     off = Node(name="off", status=NodeStatus(state=NODE_STATE_OFFLINE))
-    assert life_of(processes, STATES[state], "why", hosts=Hosts([off], [])) == told
+    assert life_of(processes, STATES[state], "why", hosts=Hosts([off], [])) == life
 
 
 def test_what_is_not_known_is_left_out() -> None:
     assert Life().fields == {"aliveNodes": []}
-    told = {"aliveNodes": ["a"], "state": "RUNNING", "error": "b: dead"}
-    assert Life("RUNNING", ("a",), "b: dead").fields == told
+    document = {"aliveNodes": ["a"], "state": "RUNNING", "error": "b: dead"}
+    assert Life("RUNNING", ("a",), "b: dead").fields == document
 
 
 @pytest.mark.parametrize(

@@ -27,19 +27,19 @@ class Documents:
 async def test_classes_are_known_by_all_gateways_in_each_version() -> None:
     documents, now = Documents(), [0.0]
     control: Any = documents
-    item, other = (KeptClasses(control, clock=lambda: now[0]) for _ in range(2))
-    await other.look()
-    await item.keep("a.Source", "1", {"n": 1.0, "password": None})
-    await item.keep("a.Source", "", {"n": 2})
+    first, second = (KeptClasses(control, clock=lambda: now[0]) for _ in range(2))
+    await second.look()
+    await first.keep("a.Source", "1", {"n": 1.0, "password": None})
+    await first.keep("a.Source", "", {"n": 2})
     assert documents.kept.keys() == {("1", "a.Source"), ("none", "a.Source")}
-    await other.look()
-    assert other.find("a.Source", "1") is None, "it has looked just now"
+    await second.look()
+    assert second.find("a.Source", "1") is None, "it has looked just now"
     now[0] = AGAIN_SECONDS
-    await other.look()
-    assert other.find("a.Source", "1") == item.find("a.Source", "1") == {"n": 1.0, "password": None}
-    assert other.find("a.Source", "") == {"n": 2}
-    assert other.find("a.Source", "9") == {"n": 1.0, "password": None}, "another version tells more than none"
-    assert other.find("a.Sink", "1") is None
+    await second.look()
+    assert second.find("a.Source", "1") == first.find("a.Source", "1") == {"n": 1.0, "password": None}
+    assert second.find("a.Source", "") == {"n": 2}
+    assert second.find("a.Source", "9") == {"n": 1.0, "password": None}, "another version tells more than none"
+    assert second.find("a.Sink", "1") is None
 
 
 async def test_what_is_known_is_written_once_and_a_write_that_fails_harms_nobody() -> None:

@@ -23,17 +23,17 @@ def definition(
     goal: str, applied: str, *, reported: bool = False, applying: bool = False, drifted: bool = False, message: str = ""
 ) -> ConnectorDefinition:
     """A definition."""
-    new_definition = ConnectorDefinition(goal=goals.DefinitionGoal.Value(f"DEFINITION_GOAL_{goal}"))
-    new_definition.status.applied_goal = goals.DefinitionGoal.Value(f"DEFINITION_GOAL_{applied}")
-    new_definition.status.applying, new_definition.status.drifted, new_definition.status.message = (
+    definition = ConnectorDefinition(goal=goals.DefinitionGoal.Value(f"DEFINITION_GOAL_{goal}"))
+    definition.status.applied_goal = goals.DefinitionGoal.Value(f"DEFINITION_GOAL_{applied}")
+    definition.status.applying, definition.status.drifted, definition.status.message = (
         applying,
         drifted,
         message,
     )
     if reported:
-        new_definition.status.connector.state = CONNECTOR_STATE_RUNNING
-        new_definition.status.connector.tasks.add(state=CONNECTOR_STATE_RUNNING)
-    return new_definition
+        definition.status.connector.state = CONNECTOR_STATE_RUNNING
+        definition.status.connector.tasks.add(state=CONNECTOR_STATE_RUNNING)
+    return definition
 
 
 def state(actual_definition: ConnectorDefinition, at: WorkerCluster | None = None) -> tuple[str | None, str | None]:

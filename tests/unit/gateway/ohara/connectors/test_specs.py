@@ -14,7 +14,7 @@ from keelman.gateway.ohara.wire.keys import ObjectKey
 from keelman.gateway.ohara.wire.values import created
 
 KEY, WORKER = ObjectKey("g", "c"), ObjectKey("default", "wk")
-SENT = tuple(item for item in CONNECTOR if not item.internal)
+SENT = tuple(definition for definition in CONNECTOR if not definition.internal)
 FILE = {"name": "file", "type": "STRING", "required": False}
 TOPIC = {"name": "topic", "type": "STRING", "required": True}
 BATCH = {"name": "batch.size", "type": "INT", "required": False, "default_value": "2000"}
@@ -32,13 +32,13 @@ def kept(expected_settings: ConnectorSettings) -> ConnectorDefinition:
 
 
 def test_settings_come_back_as_they_were_sent() -> None:
-    new_settings = settings(**{
+    merged = settings(**{
         "tasks.max": 3, "columns": [{"order": 1, "name": "a", "newName": "b", "dataType": "INT"}], "tags": {"x": [1]},
         "flag": True, "ratio": 0.5, "list": ["a", "b"], "text": "x", "asText": '["a"]', "none": [], "deep": {"a": {}},
         "big": 1 << 60,
     })  # fmt: skip
-    definition = kept(ConnectorSettings(new_settings, None, ["default-t"]))
-    assert settings_of(KEY, definition, WORKER) == new_settings
+    definition = kept(ConnectorSettings(merged, None, ["default-t"]))
+    assert settings_of(KEY, definition, WORKER) == merged
     config = definition.spec.config
     assert (config["list"], config["asText"], config["flag"], config["big"]) == ("a,b", "a", "true", str(1 << 60))
     assert "none" not in config
@@ -85,8 +85,8 @@ def test_the_defaults_of_a_class_are_answered_and_not_sent_to_connect() -> None:
 
 def test_classes_of_oharas_get_its_converters_unless_others_are_sent() -> None:
     converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
-    new_settings = settings(**{"connector.class": "oharastream.ohara.connector.ftp.FtpSource"})
-    assert kept(ConnectorSettings(new_settings)).spec.config["value.converter"] == converter
+    merged = settings(**{"connector.class": "oharastream.ohara.connector.ftp.FtpSource"})
+    assert kept(ConnectorSettings(merged)).spec.config["value.converter"] == converter
     own = generic_class("source", "com.acme.Row", ohara=True)
     assert (
         kept(ConnectorSettings(settings(**{"connector.class": "com.acme.Row"}), own)).spec.config["key.converter"]
@@ -94,7 +94,7 @@ def test_classes_of_oharas_get_its_converters_unless_others_are_sent() -> None:
     )
     sent = settings(**{"connector.class": "com.acme.Row", "key.converter": "a.C"})
     assert kept(ConnectorSettings(sent, own)).spec.config["key.converter"] == "a.C"
-    assert "key.converter" not in settings_of(KEY, kept(ConnectorSettings(new_settings)), WORKER)
+    assert "key.converter" not in settings_of(KEY, kept(ConnectorSettings(merged)), WORKER)
 
 
 def test_a_class_that_takes_one_topic_gets_the_first() -> None:

@@ -79,8 +79,8 @@ async def test_what_is_served_is_in_it_and_nothing_else() -> None:
         assert kind.path in api.resources, kind.path
     for path in api.resources:
         served |= {f"GET /v0/{path}", f"POST /v0/{path}"}
-        item = next(p for p in document()["paths"] if re.fullmatch(rf"/v0/{path}/\{{\w+\}}", p))
-        served |= {f"{method} {item}" for method in ("GET", "PUT", "DELETE")}
+        item_path = next(p for p in document()["paths"] if re.fullmatch(rf"/v0/{path}/\{{\w+\}}", p))
+        served |= {f"{method} {item_path}" for method in ("GET", "PUT", "DELETE")}
     verbs = {d for d in documented if re.search(r"^(PUT|DELETE) /v0/\w+/\{\w+\}/", d)}
 
     def plain(calls: set[str]) -> set[str]:

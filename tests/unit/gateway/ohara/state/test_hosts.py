@@ -36,5 +36,5 @@ def test_unknown_hostnames_are_refused_all_at_once() -> None:
     with pytest.raises(OharaError) as caught:
         HOSTS.check(["gone", "alone", "n9"])
     assert caught.value.code == "oharastream.ohara.configurator.route.DataCheckException"
-    item, other = '{"group":"default","name":"gone"}', '{"group":"default","name":"n9"}'
-    assert caught.value.message == f"type:node {item} does not exist,{other} does not exist "
+    gone, present = '{"group":"default","name":"gone"}', '{"group":"default","name":"n9"}'
+    assert caught.value.message == f"type:node {gone} does not exist,{present} does not exist "

@@ -33,8 +33,8 @@ def test_rows_json_and_texts_are_shown(key: bytes | None, value: bytes, shown: A
 
 
 def test_records_of_oharas_sources_tell_where_they_are_from() -> None:
-    told = message(record(ROW, None, SOURCE_CLASS=b"a.B", SOURCE_KEY=b'{"group":"g","name":"n"}'))
-    assert (told["sourceClass"], told["sourceKey"]) == ("a.B", {"group": "g", "name": "n"})
+    shown = message(record(ROW, None, SOURCE_CLASS=b"a.B", SOURCE_KEY=b'{"group":"g","name":"n"}'))
+    assert (shown["sourceClass"], shown["sourceKey"]) == ("a.B", {"group": "g", "name": "n"})
     assert "cannot be read" in message(record(ROW, None, SOURCE_KEY=b"{"))["error"]
 
 

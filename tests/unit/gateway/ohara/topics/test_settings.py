@@ -30,24 +30,24 @@ def test_durations_are_milliseconds_in_kafka(text: str, expected: int) -> None:
 
 
 def test_a_topic_is_kept_with_its_settings_and_answered_as_sent() -> None:
-    result = created(TOPIC, SENT | {"numberOfPartitions": 3, "tags": {"a": 1}, "own": ["x"]})
-    topic = Topic(name="oh-1", spec=spec_of(KEY, result, "oh-bk"))
+    document = created(TOPIC, SENT | {"numberOfPartitions": 3, "tags": {"a": 1}, "own": ["x"]})
+    topic = Topic(name="oh-1", spec=spec_of(KEY, document, "oh-bk"))
     assert (topic.spec.topic, topic.spec.partitions, topic.spec.replication_factor) == ("g-t", 3, 1)
     assert dict(topic.spec.config) == {"segment.bytes": "1073741824", "segment.ms": "604800000"}
-    assert settings_of(KEY, topic, BROKER) == result
+    assert settings_of(KEY, topic, BROKER) == document
 
 
 def test_newer_clients_name_times_and_policies() -> None:
     sent = {"segment.time": "1 day", "retention.time": "2 days", "cleanup.policy": "compact"}
-    result = created(TOPIC, SENT | sent | {"min.cleanable.dirty.ratio": 0.25})
-    assert config_of(result) == {
+    document = created(TOPIC, SENT | sent | {"min.cleanable.dirty.ratio": 0.25})
+    assert config_of(document) == {
         "segment.bytes": "1073741824",
         "segment.ms": "86400000",
         "retention.ms": "172800000",
         "cleanup.policy": "compact",
         "min.cleanable.dirty.ratio": "0.25",
     }
-    assert settings_of(KEY, Topic(spec=spec_of(KEY, result, "b")), BROKER) == result
+    assert settings_of(KEY, Topic(spec=spec_of(KEY, document, "b")), BROKER) == document
 
 
 def test_what_was_changed_elsewhere_is_answered_as_it_is() -> None:

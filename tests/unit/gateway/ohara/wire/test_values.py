@@ -27,26 +27,25 @@ def refusal(settings: Any) -> str:
 
 
 def test_the_table_has_the_24_settings_in_their_order() -> None:
-    assert [item.key for item in WORKER] == [
+    assert [definition.key for definition in WORKER] == [
         "group", "name", "imageName", "nodeNames", "routes", "tags", "brokerClusterKey", "group.id",
         "status.storage.topic", "status.storage.partitions", "status.storage.replication.factor",
         "config.storage.topic", "config.storage.partitions", "config.storage.replication.factor",
         "offset.storage.topic", "offset.storage.partitions", "offset.storage.replication.factor",
         "xms", "xmx", "pluginKeys", "sharedJarKeys", "freePorts", "clientPort", "jmxPort",
     ]  # fmt: skip
-    assert [item.json["orderInGroup"] for item in WORKER] == list(range(24))
-    assert {len(item.json) for item in WORKER} == {16}
+    assert [definition.json["orderInGroup"] for definition in WORKER] == list(range(24))
+    assert {len(definition.json) for definition in WORKER} == {16}
 
 
 def test_a_worker_gets_the_defaults() -> None:
-    new_worker = worker()
+    cluster = worker()
     random = {
-        key: new_worker.pop(key)
-        for key in ("group.id", *(f"{t}.storage.topic" for t in ("config", "offset", "status")))
+        key: cluster.pop(key) for key in ("group.id", *(f"{t}.storage.topic" for t in ("config", "offset", "status")))
     }
-    assert all(HEX.fullmatch(item) for item in random.values())
+    assert all(HEX.fullmatch(value) for value in random.values())
     assert len(set(random.values())) == 4
-    assert new_worker == {
+    assert cluster == {
         "brokerClusterKey": {"group": "default", "name": "bk"}, "name": "wk", "group": "default",
         "nodeNames": ["node00"], "imageName": "oharastream/connect-worker:0.11.1", "routes": {}, "tags": {},
         "xms": 2048, "xmx": 2048, "freePorts": [], "pluginKeys": [], "sharedJarKeys": [],
@@ -95,24 +94,24 @@ def test_a_name_is_made_when_none_is_given() -> None:
     ],
 )
 def test_what_is_not_legal_is_refused_in_oharas_words(settings: Any, message: str | None) -> None:
-    said = refusal(settings)
-    assert message is None or said == message
+    problem = refusal(settings)
+    assert message is None or problem == message
 
 
 def test_keys_are_completed_and_whole_numbers_stay_whole() -> None:
-    new_worker = worker(pluginKeys=["a.jar", {"name": "b.jar"}, {"group": "g", "name": "c.jar"}], xmx=1024.0)
-    assert [plugin_key["group"] for plugin_key in new_worker["pluginKeys"]] == ["default", "default", "g"]
-    assert repr(new_worker["xmx"]) == "1024"
+    cluster = worker(pluginKeys=["a.jar", {"name": "b.jar"}, {"group": "g", "name": "c.jar"}], xmx=1024.0)
+    assert [plugin_key["group"] for plugin_key in cluster["pluginKeys"]] == ["default", "default", "g"]
+    assert repr(cluster["xmx"]) == "1024"
 
 
 def test_nulls_and_run_time_keys_are_passed_over_and_unknown_keys_kept() -> None:
-    new_worker = worker(
+    cluster = worker(
         state="RUNNING", aliveNodes=["n"], lastModified="x", error="e", settings={}, xms=None,
         mine={"deep": [1, None, {"a": None}]},
     )  # fmt: skip
-    assert not {"state", "aliveNodes", "lastModified", "error", "settings"} & new_worker.keys()
-    assert new_worker["xms"] == 2048
-    assert new_worker["mine"] == {"deep": [1, {}]}
+    assert not {"state", "aliveNodes", "lastModified", "error", "settings"} & cluster.keys()
+    assert cluster["xms"] == 2048
+    assert cluster["mine"] == {"deep": [1, {}]}
 
 
 def test_a_read_only_setting_stays_as_it_is_without_an_error() -> None:

@@ -143,7 +143,7 @@ def test_mistakes_are_named(extra: dict[str, str], key: str) -> None:
 )
 def test_what_others_are_told(extra: dict[str, str], url: str) -> None:
     listeners = checked({**OF_A_GROUP, **extra}).listeners
-    assert listeners.url({item: item.port for item in listeners.main}) == url
+    assert listeners.url({listener: listener.port for listener in listeners.main}) == url
 
 
 def test_https_keys_are_all_or_nothing(tmp_path: Path) -> None:
@@ -185,13 +185,13 @@ def test_a_jaas_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     assert "wonder" not in repr(users)
     option = {"KAFKA_OPTS": f"-Xmx1g -Djava.security.auth.login.config={tmp_path}/jaas.conf"}
     assert _users(tmp_path, text.replace("file='x' ", ""), option) == users
-    for wrong, said in (
+    for wrong, message in (
         (text.replace("KafkaConnect", "KafkaServer"), "no entry KafkaConnect"),
         (text.replace(module, "com.sun.security.auth.module.JndiLoginModule"), "JndiLoginModule"),
         (text.replace("/users", "/nobody"), "cannot be read"),
         ("KafkaConnect { " + module + " required; };", "no file="),
     ):
-        with pytest.raises(InvalidArgument, match=said):
+        with pytest.raises(InvalidArgument, match=message):
             _users(tmp_path, wrong)
     (tmp_path / "users").write_text("")
     with pytest.raises(InvalidArgument, match="names no user"):

@@ -88,13 +88,13 @@ async def test_all_listeners_close_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     assert answers[1].startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.parametrize(("more", "told"), [({}, True), ({"rest.advertised.host.name": "h"}, False)])
-async def test_a_worker_that_tells_others_no_host_says_so(more: dict[str, str], told: bool) -> None:
+@pytest.mark.parametrize(("more", "is_warned"), [({}, True), ({"rest.advertised.host.name": "h"}, False)])
+async def test_a_worker_that_tells_others_no_host_says_so(more: dict[str, str], is_warned: bool) -> None:
     properties = checked({**OF_A_GROUP, "listeners": "http://0.0.0.0:0", **more})
     with structlog.testing.capture_logs() as logged:
         async with open_front(RestApi(peer_tls(properties)).app, properties) as front:
             assert front.worker.startswith("h:" if more else "0.0.0.0:")
-    assert ("worker_advertises_no_host" in [entry["event"] for entry in logged]) == told
+    assert ("worker_advertises_no_host" in [entry["event"] for entry in logged]) == is_warned
 
 
 async def test_who_is_still_sending_at_the_end_is_answered(monkeypatch: pytest.MonkeyPatch) -> None:
