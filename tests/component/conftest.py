@@ -65,8 +65,8 @@ async def link() -> AsyncIterator[tuple[LinkSide, str]]:
 async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PluginHost]:
     """The host of a plugin."""
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
-    async with weather_host(tmp_path) as new_weather_host:
-        yield new_weather_host
+    async with weather_host(tmp_path) as host:
+        yield host
 
 
 @pytest.fixture

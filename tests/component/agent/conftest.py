@@ -10,5 +10,5 @@ from support.agent.agents import Node, running_node
 
 @pytest.fixture
 async def node(tmp_path: Path) -> AsyncIterator[Node]:
-    async with running_node(tmp_path) as new_running_node:
-        yield new_running_node
+    async with running_node(tmp_path) as node:
+        yield node

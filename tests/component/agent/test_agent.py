@@ -126,8 +126,8 @@ async def test_a_child_that_ignores_sigterm_is_killed_after_the_grace(node: Node
     await eventually(lambda: node.state.in_state("worker/demo/0", "REMOVED"))
     assert not node.home.workload("worker/demo/0").exists()
     node.state.remove("worker/demo/0")
-    async with channel(node.address) as new_channel:
-        agent = AgentServiceStub(new_channel)
+    async with channel(node.address) as connection:
+        agent = AgentServiceStub(connection)
 
         async def gone() -> bool:
             return not (await agent.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())).workloads
@@ -224,8 +224,8 @@ async def test_generations_fence_and_a_new_one_restarts(node: Node) -> None:
     node.state.drop()
     await eventually(lambda: not alive(second.pid))
     assert node.home.workload("worker/demo/0").exists()
-    async with channel(node.address) as new_channel:
-        agent = AgentServiceStub(new_channel)
+    async with channel(node.address) as connection:
+        agent = AgentServiceStub(connection)
 
         async def names() -> list[str]:
             answer = await agent.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())
@@ -243,8 +243,8 @@ async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:
     agent = node.agent()
     await eventually(lambda: all(node.state.in_state(name, "STARTING") for name in names))
     pids = [node.state.statuses[name].pid for name in names]
-    async with channel(node.address) as new_channel:
-        stub = AgentServiceStub(new_channel)
+    async with channel(node.address) as connection:
+        stub = AgentServiceStub(connection)
         answer = await stub.Drain(agent_messages.DrainRequest(), timeout=120)
         assert list(answer.killed) == []
         assert not any(map(alive, pids))
@@ -282,8 +282,8 @@ async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
     running = await eventually(lambda: (s := node.state.statuses["worker/demo/0"]).memory_bytes and s)
     assert 5_000_000 < running.memory_bytes < 500_000_000
     assert (running.message, running.reason) == ("", "")
-    async with channel(node.address) as new_channel:
-        stub = AgentServiceStub(new_channel)
+    async with channel(node.address) as connection:
+        stub = AgentServiceStub(connection)
         request = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=3)
         log = node.home.workload("worker/demo/0") / "log"
         await eventually(lambda: b"line 300\n" in log.read_bytes())

@@ -64,8 +64,8 @@ async def test_a_secret_reaches_tasks_and_a_new_value_only_those_that_use_it(
     ports = ("--worker-ports", free_range(4), "--spark-ports", free_range(4), "--spark-master", "local[4]")
     state = StateProcess(tmp_path / "state", *ports)
     await state.start()
-    async with channel(f"127.0.0.1:{state.port}") as new_channel:
-        clients = Clients(new_channel)
+    async with channel(f"127.0.0.1:{state.port}") as connection:
+        clients = Clients(connection)
         try:
             with running_agent(home, state):
                 values = {"topic": f"{name}-first", "password": "canary-0815"}
@@ -100,10 +100,10 @@ async def test_a_secret_reaches_tasks_and_a_new_value_only_those_that_use_it(
                     "password": "${aws:prod/orders:password}",
                 }  # fmt: skip
                 beside = {"connector.class": SOURCE, "file": str(source), "topic": f"{name}-beside"}
-                for wrong, said in (("none:k", "There is no secret 'none'"), ("prod/orders:k", "has no key 'k'")):
+                for wrong, message in (("none:k", "There is no secret 'none'"), ("prod/orders:k", "has no key 'k'")):
                     answer = await ask("PUT", "/connectors/c/config", config | {"topic": f"${{aws:{wrong}}}"})
                     assert answer.status_code >= 400
-                    assert said in answer.json()["message"]
+                    assert message in answer.json()["message"]
                 for connector, value in (("c", config), ("beside", beside)):
                     answer = await eventually(lambda c=connector, g=value: _put(ask, c, g), seconds=60)
                     assert "canary-0815" not in answer.text

@@ -59,9 +59,9 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
     (agent_port,) = free_ports(1)
     state = StateProcess(tmp_path / "state", "--broker-ports", free_range(4))
     await state.start()
-    async with nothing_left(home) as agents, channel(f"127.0.0.1:{state.port}") as new_channel:
+    async with nothing_left(home) as agents, channel(f"127.0.0.1:{state.port}") as connection:
         try:
-            clients = Clients(new_channel)
+            clients = Clients(connection)
             agents.append(start_agent(home, agent_port, state))
 
             async def online() -> bool:

@@ -48,8 +48,8 @@ while True:
 async def node(tmp_path: Path, by: str) -> AsyncIterator[Node]:
     if by == "systemd" and not WITH_SYSTEMD:
         pytest.skip("systemd does not run here")
-    async with running_node(tmp_path) as new_running_node:
-        yield new_running_node
+    async with running_node(tmp_path) as node:
+        yield node
 
 
 async def test_the_kernel_ends_a_workload_with_its_children_that_needs_more_memory(node: Node, by: str) -> None:

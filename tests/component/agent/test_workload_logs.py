@@ -37,10 +37,10 @@ async def test_a_follower_gets_each_line_once_while_the_log_is_cut_and_the_agent
     request = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=1_000_000, follow=True)
     got = b""
     for goes in (True, False):
-        async with channel(node.address) as new_channel:
+        async with channel(node.address) as connection:
             parts = len(log.parts())
 
-            async def follow(value: object = new_channel, parts: int = parts) -> bytes:
+            async def follow(value: object = connection, parts: int = parts) -> bytes:
                 result = b""
                 async for message in AgentServiceStub(value).StreamLogs(request, wait_for_ready=True):
                     result += message.lines

@@ -43,9 +43,9 @@ async def node() -> AsyncIterator[Node]:
     # Not below pytest's own folder, which each start of pytest closes to other users.
     with tempfile.TemporaryDirectory(prefix="keelman-user-") as folder:
         Path(folder).chmod(0o711)
-        async with running_node(Path(folder)) as new_running_node:
-            new_running_node.home = SharedHome(new_running_node.home.root)
-            yield new_running_node
+        async with running_node(Path(folder)) as node:
+            node.home = SharedHome(node.home.root)
+            yield node
 
 
 async def test_its_process_folder_socket_and_log_are_the_users(node: Node) -> None:
@@ -65,10 +65,10 @@ async def test_its_process_folder_socket_and_log_are_the_users(node: Node) -> No
     assert (folder / "record.json").stat().st_uid == 0
     environment = process.environ()
     assert (environment["USER"], environment["KEELMAN_CACHE"]) == ("nobody", str(node.home.root / "cache"))
-    async with channel(node.address) as new_channel:
+    async with channel(node.address) as connection:
         request = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=1)
         await eventually(lambda: b"line 300\n" in (folder / "log").read_bytes())
-        assert [m.lines async for m in AgentServiceStub(new_channel).StreamLogs(request)] == [b"line 300\n"]
+        assert [m.lines async for m in AgentServiceStub(connection).StreamLogs(request)] == [b"line 300\n"]
     # Adopted by the next agent, and removed with all of its files.
     await node.end(agent, signal.SIGKILL)
     node.agent(prefix=reachable(node.folder / "aside"), workload_user="nobody", limits="watchdog")

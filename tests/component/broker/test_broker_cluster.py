@@ -32,7 +32,9 @@ def read(cluster: BrokerCluster, topic: str, count: int) -> list[bytes | None]:
         results: list[bytes | None] = []
 
         def is_read() -> bool:
-            results.extend(item.value() for item in consumer.consume(count - len(results), 1.0) if item.error() is None)
+            results.extend(
+                message.value() for message in consumer.consume(count - len(results), 1.0) if message.error() is None
+            )
             return len(results) >= count
 
         until(is_read, f"{count} records of {topic} are read")

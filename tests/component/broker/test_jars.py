@@ -47,13 +47,13 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def test_exactly_the_pinned_jars_are_fetched_and_checked(repository: Path, tmp_path: Path) -> None:
     publish(repository, "dep", "1.0")
     app = publish(repository, "app", "1.0", needs="dep")
-    told: list[str] = []
+    messages: list[str] = []
     actual_jars = await jars(
-        Lock("app-1.0", ("org.example:app:1.0",), (app,)), cache=tmp_path / "cache", progress=told.append
+        Lock("app-1.0", ("org.example:app:1.0",), (app,)), cache=tmp_path / "cache", progress=messages.append
     )
     assert [p.name for p in actual_jars] == ["app-1.0.jar"]
     assert sorted(p.name for p in actual_jars[0].parent.iterdir()) == [".complete", "app-1.0.jar"]
-    assert told == ["fetching 1 jars of app-1.0", "org.example#app;1.0"]
+    assert messages == ["fetching 1 jars of app-1.0", "org.example#app;1.0"]
 
 
 async def test_a_missing_artifact_is_named_in_ivys_words(repository: Path, tmp_path: Path) -> None:

@@ -56,17 +56,17 @@ class Late(Gateway):
 
 @pytest_asyncio.fixture(scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    async with running_system(tmp_path_factory.mktemp("system")) as new_running_system:
-        yield new_running_system
+    async with running_system(tmp_path_factory.mktemp("system")) as system:
+        yield system
 
 
 @pytest_asyncio.fixture
 async def to(system: System, tmp_path: Path) -> AsyncIterator[Any]:
     """A channel to a gateway that knows the resources of CLUSTER and TOPIC."""
-    async with channel(system.gateway.address) as new_channel:
-        gateway = Gateway(new_channel)
+    async with channel(system.gateway.address) as connection:
+        gateway = Gateway(connection)
         await applied(gateway, tmp_path, CLUSTER + TOPIC)
-        yield new_channel
+        yield connection
         for kind, name in ((kinds.TOPICS, "orders"), (kinds.TOPICS, "more"), (kinds.BROKER_CLUSTERS, "ext")):
             with contextlib.suppress(NotFound):
                 await gateway.act("delete", kind, name)
@@ -80,10 +80,10 @@ async def is_empty(gateway: Gateway) -> bool:
 async def applied(gateway: Gateway, folder: Path, text: str, *, prune: str = "") -> list[str]:
     """The lines of `keelman apply` for each resource of a file of this text."""
     (file := folder / "file.yaml").write_text(text)
-    said: list[str] = []
+    messages: list[str] = []
     plan = await plan_and_write(gateway, read_manifests([str(file)]), selector([prune]).takes if prune else None)
-    await carry_out(gateway, plan, said.append, seconds=None)
-    return said
+    await carry_out(gateway, plan, messages.append, seconds=None)
+    return messages
 
 
 def with_extra(spec: Any) -> list[str]:

@@ -39,9 +39,9 @@ async def test_the_walk(tmp_path: Path, bootstrap: str) -> None:
                     if words[0] != "keelman":
                         subprocess.run(words, check=True)
                         continue
-                    result = await prompt.run(words[1:])
-                    assert result.out == printed, result
+                    outcome = await prompt.run(words[1:])
+                    assert outcome.out == printed, outcome
                     changes = "--plan" in words and not printed.startswith("4 as")
-                    assert result.code == (2 if changes else OK), result
+                    assert outcome.code == (2 if changes else OK), outcome
                     seen += 1
     assert seen == 6

@@ -28,8 +28,8 @@ pytestmark = pytest.mark.component
 
 @pytest_asyncio.fixture(scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    async with running_system(tmp_path_factory.mktemp("system")) as new_running_system:
-        yield new_running_system
+    async with running_system(tmp_path_factory.mktemp("system")) as system:
+        yield system
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -45,8 +45,8 @@ async def prompt(system: System, tmp_path_factory: pytest.TempPathFactory) -> As
         external = ExternalBrokers(bootstrap_servers="127.0.0.1:1")
         await gateway.create(kinds.BROKER_CLUSTERS, "default", BrokerClusterSpec(external=external))
         write_home(system, folder)
-        async with commands(folder) as new_commands:
-            yield new_commands
+        async with commands(folder) as prompt:
+            yield prompt
 
 
 async def ran(prompt: Commands, *lines: str) -> list[Ran]:
@@ -57,13 +57,13 @@ async def ran(prompt: Commands, *lines: str) -> list[Ran]:
 
 
 async def shown(prompt: Commands, line: str) -> Any:
-    [result] = await ran(prompt, f"{line} -o json")
-    return json.loads(result.out)
+    [outcome] = await ran(prompt, f"{line} -o json")
+    return json.loads(outcome.out)
 
 
 async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by_bit(prompt: Commands) -> None:
     port, metrics, stored = free_ports(3)
-    result, again = await ran(
+    outcome, again = await ran(
         prompt,
         "create wc whole --count 1 --description nightly --label team=blue --label tier=1 --node-selector disk=ssd "
         f"--port {port} --metrics-port {metrics} --reserved-port {stored} --cpus 1.5 --memory 512MiB "
@@ -71,7 +71,7 @@ async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by
         "update wc whole --set offset.flush.interval.ms=2000 --unset task.shutdown.graceful.timeout.ms --unlabel tier "
         "--label team=red --memory 1GiB --node-selector none --description night",
     )
-    assert result.out == "worker-cluster/whole\n"
+    assert outcome.out == "worker-cluster/whole\n"
     assert again.out == "worker-cluster/whole updated\n"
     spec = (await shown(prompt, "get wc whole"))["spec"]
     assert spec["properties"] == {"offset.flush.interval.ms": "2000"}
@@ -83,7 +83,7 @@ async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by
     )  # fmt: skip
     [same] = await ran(prompt, "update wc whole --description night")
     assert same.out == "worker-cluster/whole has these values already\n"
-    assert [item["name"] for item in (await shown(prompt, "get wc -l team=red"))["items"]] == ["whole"]
+    assert [shown_item["name"] for shown_item in (await shown(prompt, "get wc -l team=red"))["items"]] == ["whole"]
     assert (await shown(prompt, "get wc -l team=blue"))["items"] == []
     [said] = await ran(prompt, "describe wc whole")
     assert "limits: 1.5 processors, 1.0 GiB of memory, each worker" in said.out
@@ -126,7 +126,7 @@ async def test_verbs_do_many_and_go_on_where_one_fails(prompt: Commands) -> None
     assert "keelman: worker-cluster/many-3: worker cluster 'many-3' is STOPPED" in some.err
     [nothing] = await ran(prompt, "stop wc -l group=z")
     assert (nothing.out, nothing.err) == ("", "no worker-clusters with these labels\n")
-    for line, said in (
+    for line, message in (
         ("stop wc", "NAME: missing: the worker-cluster to stop"),
         ("stop wc many-1 --all", "--all: not together with a name (many-1)"),
         ("stop wc --all -l group=x", "--all: not together with -l"),
@@ -134,7 +134,7 @@ async def test_verbs_do_many_and_go_on_where_one_fails(prompt: Commands) -> None
         ("label wc -l group=x", "label: missing"),
     ):
         refused = await prompt.run(line.split())
-        assert (refused.code, said in refused.err) == (USAGE, True), refused
+        assert (refused.code, message in refused.err) == (USAGE, True), refused
     [stopped, gone] = await ran(
         prompt, "stop wc -l group=x --wait --timeout 60", "delete wc -l group --yes --wait --timeout 60"
     )
@@ -192,13 +192,13 @@ async def test_a_pinned_cluster_changes_its_nodes_and_is_not_scaled(prompt: Comm
 
 
 async def test_nodes_are_expected_labelled_and_cordoned(prompt: Commands) -> None:
-    result, labelled, _ = await ran(
+    outcome, labelled, _ = await ran(
         prompt,
         "create node node-9 --label disk=ssd --memory 8GiB --description later",
         "label node/node-9 zone=a disk-",
         "cordon node-9",
     )
-    assert (result.out, labelled.out) == ("node/node-9\n", "node/node-9 updated\n")
+    assert (outcome.out, labelled.out) == ("node/node-9\n", "node/node-9 updated\n")
     node = await shown(prompt, "get node node-9")
     assert node["status"]["state"] == "NODE_STATE_EXPECTED"
     assert (node["spec"]["labels"], node["spec"]["cordoned"]) == ({"zone": "a"}, True)
@@ -233,7 +233,7 @@ async def test_a_drained_node_is_left_and_pinned_workers_are_named(prompt: Comma
 
 async def test_what_state_refuses_is_said_with_field_value_and_rule(prompt: Commands) -> None:
     await ran(prompt, "create wc fixed --count 1")
-    for command, code, said in (
+    for command, code, message in (
         ("update wc fixed --label a=ü", USAGE, "spec.labels.a: 'ü' is not legal"),
         ("update wc fixed --port 70000", USAGE, "spec.port: 70000 is not legal"),
         ("update wc fixed --count 1001", USAGE, "spec.count: 1001 is not legal: 1 to 1000"),
@@ -245,6 +245,6 @@ async def test_what_state_refuses_is_said_with_field_value_and_rule(prompt: Comm
         ("delete no node-1 --yes", CONFLICT, "node 'node-1' is ONLINE: stop its agent first"),
     ):
         refused = await prompt.run(command.split())
-        assert (refused.code, said in refused.err) == (code, True), (command, refused)
+        assert (refused.code, message in refused.err) == (code, True), (command, refused)
         assert refused.err.count("\n") == 1
     await ran(prompt, "delete wc fixed --yes --wait")

@@ -69,7 +69,7 @@ async def test_a_connector_of_one_file_is_run_again_when_the_file_changes(bootst
     create_topic(bootstrap, "words")
     file, home = tmp_path / "words.py", tmp_path / "home"
     file.write_text(SOURCE)
-    said: list[str] = []
+    messages: list[str] = []
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "keelman.cli", "connector", "run", str(file), "--set", "topic=words"),
         *("--bootstrap-servers", bootstrap, "--home", str(home)),
@@ -81,7 +81,7 @@ async def test_a_connector_of_one_file_is_run_again_when_the_file_changes(bootst
     async def listen() -> None:
         assert process.stdout is not None
         while line := await process.stdout.readline():
-            said.append(line.decode().rstrip())
+            messages.append(line.decode().rstrip())
 
     async def copied(*data: bytes) -> bool:
         return [
@@ -90,18 +90,18 @@ async def test_a_connector_of_one_file_is_run_again_when_the_file_changes(bootst
 
     listening = asyncio.ensure_future(listen())
     try:
-        await eventually(lambda: "task 0 RUNNING" in said, seconds=90)
+        await eventually(lambda: "task 0 RUNNING" in messages, seconds=90)
         await eventually(lambda: copied(b'"first"'), seconds=90)
         file.write_text(SOURCE.replace('WORD = "first"', 'WORD = "first\n'))
         fault = "keelman: words.py:7: SyntaxError: unterminated string literal (detected at line 7)"
-        await eventually(lambda: fault in said, seconds=90)
+        await eventually(lambda: fault in messages, seconds=90)
         file.write_text(SOURCE.replace("first", "second"))
         await eventually(lambda: copied(b'"first"', b'"second"'), seconds=90)
-        assert said.count(fault) == 1
-        assert "words.py has changed: starting again" in said
+        assert messages.count(fault) == 1
+        assert "words.py has changed: starting again" in messages
     finally:
         process.send_signal(signal.SIGINT)
         async with asyncio.timeout(60):
             await process.wait()
         await listening
-    assert process.returncode == 0, said
+    assert process.returncode == 0, messages

@@ -31,11 +31,11 @@ async def test_one_is_created_changed_shown_and_deleted(tmp_path: Path) -> None:
             assert "--worker-configuration: 'w:x'" in wrong.err
             assert "--worker-property: not for" in (await prompt.ran("create wc w --worker-property a=b", USAGE)).err
 
-            result = await prompt.ran(
+            outcome = await prompt.ran(
                 f"create dc one {source} --bootstrap-servers 127.0.0.1:1 --connector lines --count 2 --memory 1GiB"
                 " --worker-property offset.flush.interval.ms=500 --label team=blue --set healthy=yes --set young=yes",
             )
-            assert (result.out, "is being created: operation/" in result.err) == ("dedicated-connector/one\n", True)
+            assert (outcome.out, "is being created: operation/" in outcome.err) == ("dedicated-connector/one\n", True)
 
             async def shown_with_both() -> bool:
                 (_, row) = (await prompt.ran("get dedicated-connectors -l team=blue")).out.splitlines()

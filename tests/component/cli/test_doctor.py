@@ -25,11 +25,11 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
         async with commands(home) as prompt:
 
             async def looked() -> dict[tuple[str, str], str]:
-                result = await prompt.run(["doctor", "-o", "json"])
-                told = json.loads(result.out)["findings"]
-                assert result.code == (FAILED if told else OK), result
-                assert all(entry["remedy"] for entry in told)
-                return {(entry["check"], entry["subject"]): entry["problem"] for entry in told}
+                outcome = await prompt.run(["doctor", "-o", "json"])
+                document = json.loads(outcome.out)["findings"]
+                assert outcome.code == (FAILED if document else OK), outcome
+                assert all(entry["remedy"] for entry in document)
+                return {(entry["check"], entry["subject"]): entry["problem"] for entry in document}
 
             # The nodes of this system report the version "test".
             assert set(await looked()) == {("versions", f"node/{node}") for node in system.nodes}

@@ -95,8 +95,8 @@ SOLO = {
 
 @pytest_asyncio.fixture(scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    async with running_system(tmp_path_factory.mktemp("system")) as new_running_system:
-        yield new_running_system
+    async with running_system(tmp_path_factory.mktemp("system")) as system:
+        yield system
 
 
 @pytest_asyncio.fixture(scope="module")
@@ -110,15 +110,15 @@ async def prompt(system: System, tmp_path_factory: pytest.TempPathFactory) -> As
 
         await eventually(both_nodes)
     write_home(system, folder)
-    async with commands(folder) as new_commands:
-        yield new_commands
+    async with commands(folder) as prompt:
+        yield prompt
 
 
 async def ran(prompt: Commands, line: str, code: int = OK) -> Ran:
-    result = await prompt.run(line.split())
-    assert result.code == code, result
-    assert CANARY not in result.out + result.err
-    return result
+    outcome = await prompt.run(line.split())
+    assert outcome.code == code, outcome
+    assert CANARY not in outcome.out + outcome.err
+    return outcome
 
 
 async def test_what_is_exported_is_applied_with_no_difference(prompt: Commands, system: System, tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ async def test_only_what_differs_is_changed_and_pruned_are_those_of_the_labels(
     told = await ran(prompt, f"apply -f {folder} --prune -l set=s")
     assert told.out == ("worker-cluster/small changed: count, properties.offset.flush.interval.ms\ntopic/old removed\n")
     programs = json.loads((await ran(prompt, f"apply -f {folder} --prune -l set=s --plan -o json")).out)
-    assert [item["action"] for item in programs["items"]] == ["none"]
+    assert [shown_item["action"] for shown_item in programs["items"]] == ["none"]
     (folder / "old.json").write_text("[]")
     file.unlink()
     gone = await ran(prompt, f"apply -f {folder} --prune -l set=s --wait --timeout 60")

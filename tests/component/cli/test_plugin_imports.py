@@ -21,10 +21,10 @@ async def test_a_file_of_a_bucket_becomes_a_plugin(tmp_path: Path) -> None:
         (bucket := next(tmp_path.rglob("state.db")).parents[1] / "plugin-store" / "acme").mkdir(parents=True)
         (bucket / "weather").write_bytes(jar())
         async with commands(home) as prompt:
-            result = await prompt.ran(
+            outcome = await prompt.ran(
                 "create plugin-import weather --from acme/weather --content jar --label a=b --wait"
             )
-            assert result.out == "plugin-import/weather\n"
+            assert outcome.out == "plugin-import/weather\n"
             failed = await prompt.ran("create pi other --from s3://acme/none --wait", CONFLICT)
             assert "PluginError.ObjectNotFound: there is no object s3://acme/none" in failed.err
             rows = (await prompt.ran("get pi -o wide")).out.splitlines()

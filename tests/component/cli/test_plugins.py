@@ -23,22 +23,22 @@ async def prompt(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Comm
     folder = tmp_path_factory.mktemp("home")
     async with running_system(tmp_path_factory.mktemp("system")) as system:
         write_home(system, folder)
-        async with commands(folder) as new_commands:
-            yield new_commands
+        async with commands(folder) as prompt:
+            yield prompt
 
 
 async def run(prompt: Commands, *words: object, code: int = OK) -> Ran:
-    result = await prompt.run([str(word) for word in words])
-    assert result.code == code, result
-    return result
+    outcome = await prompt.run([str(word) for word in words])
+    assert outcome.code == code, outcome
+    return outcome
 
 
 async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
     file, copy = tmp_path / "acme-weather-1.2-plugin.jar", tmp_path / "copy.jar"
     file.write_bytes(jar(3 << 20))
-    result = await run(prompt, "create", "plugin", file, "--label", "team=blue", "--description", "the sky")
-    assert result.out == "plugin/acme-weather:1.2\n"
-    assert f"{file.name}: 100% of 3.0 MiB, being looked into" in result.err, result.err
+    outcome = await run(prompt, "create", "plugin", file, "--label", "team=blue", "--description", "the sky")
+    assert outcome.out == "plugin/acme-weather:1.2\n"
+    assert f"{file.name}: 100% of 3.0 MiB, being looked into" in outcome.err, outcome.err
     assert (await run(prompt, "create", "pl", file)).out == "plugin/acme-weather:1.2\n"  # the same again
 
     other = tmp_path / "other.jar"

@@ -21,10 +21,10 @@ async def test_a_secret_is_created_from_a_file_changed_and_deleted_and_never_sho
 
     async def ran(prompt: Commands, line: str, code: int = OK) -> Ran:
         nonlocal said
-        result = await prompt.run(line.split())
-        assert result.code == code, result
-        said += result.out + result.err
-        return result
+        outcome = await prompt.run(line.split())
+        assert outcome.code == code, outcome
+        said += outcome.out + outcome.err
+        return outcome
 
     (properties := tmp_path / "s.properties").write_text(f"user=me\npassword={CANARY}\n")
     (document := tmp_path / "s.json").write_text(f'{{"password": "{CANARY}", "port": 5432}}')
@@ -33,8 +33,8 @@ async def test_a_secret_is_created_from_a_file_changed_and_deleted_and_never_sho
     async with running_system(tmp_path) as system:
         write_home(system, home)
         async with commands(home) as prompt:
-            result = await ran(prompt, f"create secret prod/db --config-file {properties} --label team=blue")
-            assert result.out == "secret/prod/db\n"
+            outcome = await ran(prompt, f"create secret prod/db --config-file {properties} --label team=blue")
+            assert outcome.out == "secret/prod/db\n"
             for line, named in (
                 ("create secret other", "--config-file: missing"),
                 (f"create secret other --config-file {broken}", "begins like JSON and is not valid JSON"),

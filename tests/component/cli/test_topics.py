@@ -31,16 +31,16 @@ async def prompt(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> As
                 external = ExternalBrokers(bootstrap_servers=servers)
                 await Gateway(to).create(kinds.BROKER_CLUSTERS, name, BrokerClusterSpec(external=external))
         write_home(system, folder)
-        async with commands(folder) as new_commands:
-            yield new_commands
+        async with commands(folder) as prompt:
+            yield prompt
 
 
 async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> None:
-    result = await prompt.ran(
+    outcome = await prompt.ran(
         f"create topic {name} --partitions 2 --config retention.ms=60000 --label team=blue --wait"
     )
-    assert result.out == f"topic/{name}\n"
-    assert "SUCCEEDED" in result.err
+    assert outcome.out == f"topic/{name}\n"
+    assert "SUCCEEDED" in outcome.err
     tree = json.loads((await prompt.ran(f"get topic {name} -o json")).out)
     assert tree["status"]["state"] == "TOPIC_STATE_PRESENT"
     assert tree["status"]["brokers"]["config"] == {"retention.ms": "60000"}
@@ -67,8 +67,8 @@ async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> Non
 
     assert f"`keelman apply topic {name}`" in (await prompt.ran(f"update topic {name} --partitions 3")).out
     assert (await prompt.ran(f"apply topic {name} --wait")).out == f"topic/{name} PRESENT\n"
-    said = await prompt.ran(f"update topic {name} --unset retention.ms --apply --wait")
-    assert said.out == f"topic/{name} PRESENT\n"
+    printed = await prompt.ran(f"update topic {name} --unset retention.ms --apply --wait")
+    assert printed.out == f"topic/{name} PRESENT\n"
     assert "team: green" in (await prompt.ran(f"label topic {name} team=green -o yaml")).out
 
     async def told() -> str:
@@ -95,8 +95,8 @@ async def test_a_topic_is_known_by_its_name_in_kafka_too(prompt: Commands, boots
     await prompt.ran(f"create topic {name} --topic In.{name} --broker-cluster default --wait --timeout 90s")
     assert (await prompt.ran(f"describe topic In.{name}")).out.startswith(f"# topic {name}\n")
     assert "has no records" in (await prompt.ran(f"peek In.{name}")).err
-    said = await prompt.ran(f"peek none.{name}", NOT_FOUND)
-    assert f"no topic 'none.{name}' on broker cluster 'default'" in said.err
+    printed = await prompt.ran(f"peek none.{name}", NOT_FOUND)
+    assert f"no topic 'none.{name}' on broker cluster 'default'" in printed.err
     assert "'Bad/Name' is not legal" in (await prompt.ran("create topic Bad/Name", USAGE)).err
     await prompt.ran(f"delete topic {name} --yes")
 
@@ -114,8 +114,8 @@ async def test_what_goes_wrong_says_so(prompt: Commands, bootstrap: str, name: s
     out = (await prompt.ran(f"apply topic {name}")).out
     operation = out.rsplit("/", 1)[1].strip()
     assert "has not ended" in (await prompt.ran(f"apply topic {name}", CONFLICT)).err
-    told = await prompt.ran(f"cancel operation {operation} --reason enough --wait")
-    assert told.out == f"operation/{operation} CANCELED\n"
+    printed = await prompt.ran(f"cancel operation {operation} --reason enough --wait")
+    assert printed.out == f"operation/{operation} CANCELED\n"
     assert "canceled: enough" in (await prompt.ran(f"describe op {operation}")).out
     assert "--paused: not for topics" in (await prompt.ran(f"apply topic {name} --paused", USAGE)).err
     assert (await prompt.ran(f"delete operation {operation}")).out == f"operation/{operation} deleted\n"

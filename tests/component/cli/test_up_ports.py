@@ -35,10 +35,10 @@ class Home:
 
     async def up(self) -> tuple[int, str]:
         """Starts the system, or finds it running."""
-        code, said = await self.run("up", "--detach", "--free-ports", "--no-broker")
-        assert code == 0, said
+        code, printed = await self.run("up", "--detach", "--free-ports", "--no-broker")
+        assert code == 0, printed
         system = json.loads((self.folder / "system.json").read_text())
-        return int(system["gateway"].rpartition(":")[2]), said
+        return int(system["gateway"].rpartition(":")[2]), printed
 
 
 @pytest.mark.timeout(600)
@@ -46,16 +46,16 @@ async def test_the_ports_of_a_home_are_kept_until_somebody_else_has_one(tmp_path
     home = Home(tmp_path)
     try:
         first, _ = await home.up()
-        again, said = await home.up()
-        assert (again, "already running" in said) == (first, True)
+        again, printed = await home.up()
+        assert (again, "already running" in printed) == (first, True)
         assert (await home.run("down"))[0] == 0
-        second, said = await home.up()
-        assert (second, " is taken " in said) == (first, False)
+        second, printed = await home.up()
+        assert (second, " is taken " in printed) == (first, False)
         assert (await home.run("down"))[0] == 0
         with socket.create_server(("127.0.0.1", first)):
-            third, said = await home.up()
+            third, printed = await home.up()
         assert third != first
-        assert f"port {first} is taken by another process: this home" in said
+        assert f"port {first} is taken by another process: this home" in printed
     finally:
         await home.run("down")
 
@@ -65,8 +65,8 @@ async def test_down_ends_an_up_that_has_only_begun(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     begun = asyncio.create_task(home.run("up", "--detach", "--free-ports", "--no-broker"))
     await eventually(lambda: (home.folder / "up.lock").exists() and (home.folder / "up.lock").read_text(), every=0.01)
-    code, said = await home.run("down")
-    assert (code, "stopped the system" in said) == (0, True), said
+    code, printed = await home.run("down")
+    assert (code, "stopped the system" in printed) == (0, True), printed
     await begun
-    code, said = await home.run("down")
-    assert (code, said.startswith("nothing runs in")) == (0, True), said
+    code, printed = await home.run("down")
+    assert (code, printed.startswith("nothing runs in")) == (0, True), printed

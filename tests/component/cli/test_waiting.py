@@ -44,9 +44,9 @@ async def test_a_worker_that_refuses_its_properties_ends_the_wait(keelman: Keelm
     values = ("--set", f"rest.extension.classes={EXTENSION}", "--set", "keelman.jaas.file=/not/here")
     reason = "keelman.jaas.file: '/not/here' cannot be read"
     new = ("create", "wc", "guarded", "--broker-cluster", "ext", "--count", "1", *values, "--start")
-    said = await fails(keelman, *new)
-    assert "worker-cluster/guarded does not come up" in said
-    assert reason in said
+    printed = await fails(keelman, *new)
+    assert "worker-cluster/guarded does not come up" in printed
+    assert reason in printed
     assert reason in await fails(keelman, "start", "wc", "guarded")
     assert reason in await fails(keelman, "restart", "worker", "guarded/0")
     assert reason in (await keelman.item("wc", "guarded"))["status"]["message"]
@@ -59,8 +59,8 @@ async def test_a_port_that_another_has_ends_the_wait(keelman: Keelman) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         new = ("create", "wc", "fixed", "--broker-cluster", "ext", "--count", "1", "--port", str(port), "--start")
-        said = await fails(keelman, *new)
-    assert f"port {port} on 127.0.0.1 is taken" in said
+        printed = await fails(keelman, *new)
+    assert f"port {port} on 127.0.0.1 is taken" in printed
 
 
 @needs_java()
@@ -74,6 +74,6 @@ async def test_a_java_worker_with_a_wrong_keystore_ends_the_wait(
     words = [word for key, value in fields.items() for word in ("--set", f"{store}{key}={value}")]
     new = ("create", "wc", "java", "--broker-cluster", "kafka", "--count", "1", "--engine", "kafka-connect", "--https")
     await keelman.ok(*new, *words)
-    said = await fails(keelman, "start", "wc", "java", most=2 * MAX_SECONDS)  # Java reports the error
-    assert "worker-cluster/java does not come up" in said
-    assert f"{store}password: the password does not open" in said
+    printed = await fails(keelman, "start", "wc", "java", most=2 * MAX_SECONDS)  # Java reports the error
+    assert "worker-cluster/java does not come up" in printed
+    assert f"{store}password: the password does not open" in printed

@@ -48,8 +48,8 @@ class Watching:
 
 async def test_each_change_is_shown_once(tmp_path: Path) -> None:
     async with state_and_gateway(tmp_path) as (state, gateway):
-        async with channel(f"127.0.0.1:{state.port}") as new_channel, Watching(gateway.address, "bc") as seen:
-            clients = Clients(new_channel)
+        async with channel(f"127.0.0.1:{state.port}") as connection, Watching(gateway.address, "bc") as seen:
+            clients = Clients(connection)
             await clients.create_external("one", "127.0.0.1:1")
             await eventually(lambda: seen.documents, what="what there is is shown")
             gateway.stop(signal.SIGKILL)
@@ -69,8 +69,8 @@ async def test_each_change_is_shown_once(tmp_path: Path) -> None:
 async def test_workers_are_shown_as_their_processes_change(tmp_path: Path) -> None:
     async with (
         state_and_gateway(tmp_path) as (state, gateway),
-        channel(f"127.0.0.1:{state.port}") as new_channel,
-        Agent(Clients(new_channel), "n1") as agent,
+        channel(f"127.0.0.1:{state.port}") as connection,
+        Agent(Clients(connection), "n1") as agent,
     ):
         clients = agent.clients
         await clients.create_external("default", "127.0.0.1:1")

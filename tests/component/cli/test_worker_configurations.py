@@ -25,8 +25,8 @@ async def test_one_is_created_from_a_file_revised_shown_and_deleted(tmp_path: Pa
     async with running_system(tmp_path) as system:
         write_home(system, home)
         async with commands(home) as prompt:
-            result = await prompt.ran(f"create wf orders --config-file {file} --description first --label team=blue")
-            assert result.out == "worker-configuration/orders\n"
+            outcome = await prompt.ran(f"create wf orders --config-file {file} --description first --label team=blue")
+            assert outcome.out == "worker-configuration/orders\n"
             refused = await prompt.ran(f"create wf other --config-file {wrong}", USAGE)
             for key in ("key.converter", "value.converter", "producer.linger.ms"):
                 assert key in refused.err

@@ -185,8 +185,8 @@ def test_a_clients_certificate_for_the_connector_of_2016(
 def test_a_clients_certificate_that_is_not_trusted_or_none(
     bootstrap: str, name: str, runs: Callable[..., Run], secured: Secured
 ) -> None:
-    official_given = official(name, secured.server)
-    assert secured.server.seeds in said(runs, bootstrap, with_store(secured, official_given, "stranger.p12"))
-    text = said(runs, bootstrap, with_store(secured, official_given, "absent.p12"))
+    configuration = official(name, secured.server)
+    assert secured.server.seeds in said(runs, bootstrap, with_store(secured, configuration, "stranger.p12"))
+    text = said(runs, bootstrap, with_store(secured, configuration, "absent.p12"))
     assert "couchbase.client.certificate.path" in text
     assert "absent.p12" in text

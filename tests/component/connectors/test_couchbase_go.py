@@ -35,10 +35,10 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of both, built."""
     folder = tmp_path_factory.mktemp("go")
     command = [GO, "build", "-mod=readonly", "-o", f"{folder}/", "./..."]
-    result = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
-    if result.returncode and "dial tcp" in result.stderr:
+    outcome = subprocess.run(command, cwd=SOURCES, capture_output=True, text=True, timeout=BUILD_SECONDS, check=False)
+    if outcome.returncode and "dial tcp" in outcome.stderr:
         pytest.skip("the modules cannot be fetched here")
-    assert not result.returncode, result.stderr
+    assert not outcome.returncode, outcome.stderr
     return folder
 
 
@@ -79,13 +79,13 @@ def stored(server: CouchbaseServer, *, expirations: bool) -> Seen:
     kinds = {MUTATION: "mutation", DELETION: "deletion", EXPIRATION: "expiration" if expirations else "deletion"}
     answer: Seen = {}
     for number, history in server.vbuckets.items():
-        for item in history.since(0, server.collections.ids):
-            if item.kind not in kinds:
+        for change in history.since(0, server.collections.ids):
+            if change.kind not in kinds:
                 continue
-            value = uncompressed(item.value) if item.datatype & SNAPPY else item.value
-            if item.datatype & XATTRS:
+            value = uncompressed(change.value) if change.datatype & SNAPPY else change.value
+            if change.datatype & XATTRS:
                 value = value[4 + int.from_bytes(value[:4]) :]
-            row = kinds[item.kind], item.seqno, item.revision, item.cas, item.collection, item.key, value
+            row = kinds[change.kind], change.seqno, change.revision, change.cas, change.collection, change.key, value
             answer.setdefault(number, []).append(row)
     return answer
 
@@ -116,7 +116,7 @@ async def test_a_go_client_sees_what_happens_while_it_follows(programs: Path, pr
             kinds = (MUTATION, DELETION, EXPIRATION)
             await eventually(lambda: client.count == 1, seconds=90)
             await asyncio.to_thread(scenario, server)
-            items = [item for history in server.vbuckets.values() for item in history.items if item.kind in kinds]
+            items = [change for history in server.vbuckets.values() for change in history.items if change.kind in kinds]
             await eventually(lambda: client.count >= len(items), seconds=90)
             seen = [(row[1], row[3], row[5]) for rows in client.seen.values() for row in rows]
             assert sorted(seen) == sorted((item.seqno, item.cas, item.key) for item in items)

@@ -100,7 +100,7 @@ async def same(theirs: Official, mine: Ours) -> None:
 
 def _stored(server: CouchbaseServer) -> int:
     """The number of changes of documents that a client sees that followed from the beginning."""
-    return sum(item.kind in KINDS for history in server.vbuckets.values() for item in history.items)
+    return sum(change.kind in KINDS for history in server.vbuckets.values() for change in history.items)
 
 
 BEFORE: list[Scenario] = [
@@ -117,10 +117,10 @@ async def test_both_clients_see_what_the_server_has(classes: list[Path], scenari
         scenario(server)
         async with java(server, classes, compression=compression) as theirs, ours(server) as mine:
             there = [
-                item
+                change
                 for history in server.vbuckets.values()
-                for item in history.since(0, server.collections.ids)
-                if item.kind in (MUTATION, DELETION, EXPIRATION)
+                for change in history.since(0, server.collections.ids)
+                if change.kind in (MUTATION, DELETION, EXPIRATION)
             ]
             await eventually(lambda: len(mine.seen) == len(there), seconds=60)
             await same(theirs, mine)

@@ -123,8 +123,8 @@ def test_a_record_over_the_topics_limit_leaves_a_letter_without_it(
     path.write_text(f"one\n{'x' * 3000}\n{'y' * 2_000_000}\ntwo\n")
     source = {"connector.class": "FileStreamSource", "file": str(path), "topic": name}
     run = runs(ticket(bootstrap, tolerant(name, **source)))
-    told = run.until_records(2).progress
-    assert (told.records, told.errors, told.bad_records.dead_letters) == (2, 2, 2)
+    update = run.until_records(2).progress
+    assert (update.records, update.errors, update.bad_records.dead_letters) == (2, 2, 2)
     run.drain()
     assert [m.value() for m in messages(bootstrap, name)] == [b"one", b"two"]
     actual_letters = letters(bootstrap, name)
@@ -170,9 +170,9 @@ def test_a_kafka_sink_leaves_out_what_its_target_does_not_take(
     assert producer.flush(60) == 0
     config = tolerant(name, **{"connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"})
     run = runs(ticket(bootstrap, {**config, "target.cluster.max.request.size": "4000"}))
-    told = run.until_records(2).progress
+    update = run.until_records(2).progress
     run.drain()
-    assert (told.records, told.errors) == (2, 1)
+    assert (update.records, update.errors) == (2, 1)
     assert [m.value() for m in messages(bootstrap, f"to-{name}")] == [b"1", b"2"]
     (letter,) = letters(bootstrap, name)
     assert letter.why is not None

@@ -104,46 +104,46 @@ def syncs(bootstrap: str, name: str) -> list[tuple[int, int, int]]:
 def test_every_record_arrives_as_it_was_and_once_through_kills(bootstrap: str, name: str, tmp_path: Path) -> None:
     create_topic(bootstrap, name, 3)
     fill(bootstrap, name, 24_000, 3)
-    records_given = records(bootstrap, name)
-    assert len(records_given) == 18_000
+    read_before = records(bootstrap, name)
+    assert len(read_before) == 18_000
     few = {"max.partition.fetch.bytes": "20000", "fetch.max.bytes": "20000"}  # so that it takes many reads
     config = task(mirror(bootstrap, name, **{f"source.consumer.{key}": value for key, value in few.items()}))
     remote, log = f"{name}-there.{name}", tmp_path / "log"
     for point in DEATHS:
         dies_at(bootstrap, config, log, point)
-    assert 0 < len(records(bootstrap, remote)) < len(records_given)
+    assert 0 < len(records(bootstrap, remote)) < len(read_before)
     try:
         with hosted(bootstrap, config, log) as last:
-            until(lambda: len(records(bootstrap, remote)) >= len(records_given), "the copy is whole")
+            until(lambda: len(records(bootstrap, remote)) >= len(read_before), "the copy is whole")
             last.terminate()
             assert last.wait(60) == 0
     except AssertionError:
         print(log.read_text())
         raise
     taken = records(bootstrap, remote)
-    assert in_order(taken) == in_order(records_given)
+    assert in_order(taken) == in_order(read_before)
     told = syncs(bootstrap, name)
     assert {partition for partition, _, _ in told} == {0, 1, 2}
     for partition, upstream, downstream in told:
-        assert records_given[partition, upstream] == taken[partition, downstream]
+        assert read_before[partition, upstream] == taken[partition, downstream]
 
 
 def test_at_least_once_carries_the_same_and_tells_offsets(bootstrap: str, name: str) -> None:
     create_topic(bootstrap, name, 2)
     fill(bootstrap, name, 1_200, 2)
-    records_given = records(bootstrap, name)
+    read_before = records(bootstrap, name)
     config = task(mirror(bootstrap, name, **{"offset-syncs.topic.location": "target"}))
     run = Run(ticket(bootstrap, config, delivery=ticket_pb2.DELIVERY_GUARANTEE_AT_LEAST_ONCE, transactional_id=""))
-    run.until_records(len(records_given))
+    run.until_records(len(read_before))
     run.drain()
     taken = records(bootstrap, f"{name}-there.{name}")
-    assert in_order(taken) == in_order(records_given)
+    assert in_order(taken) == in_order(read_before)
     there = records(bootstrap, f"mm2-offset-syncs.{name}-there.internal")
     offsets = [struct.unpack(">qq", value) for _, _, value, _, _ in there.values() if value is not None]
     partitions = [struct.unpack(">i", key[-4:])[0] for _, key, _, _, _ in there.values() if key is not None]
     assert set(partitions) == {0, 1}
     for partition, (upstream, downstream) in zip(partitions, offsets, strict=True):
-        assert records_given[partition, upstream] == taken[partition, downstream]
+        assert read_before[partition, upstream] == taken[partition, downstream]
 
 
 def test_a_record_that_the_copys_topic_refuses_fails_the_task(bootstrap: str, name: str) -> None:

@@ -60,8 +60,8 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
     MirrorSource.tend(config)
     tasks = MirrorSource.task_configs(config, 1)
     until(settled, "there is nothing to copy yet")
-    for new_acl in admin.create_acls(values).values():
-        new_acl.result(60)
+    for created_acl in admin.create_acls(values).values():
+        created_acl.result(60)
     until(lambda: not settled(), "the ACLs are seen")
     MirrorSource.tend(config)
     expected = {

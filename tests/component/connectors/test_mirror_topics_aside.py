@@ -101,8 +101,8 @@ def test_a_topic_whose_copy_cannot_be_made_waits_by_name(bootstrap: str, name: s
     config = tasks(mirror(bootstrap, name, good, bad))
     assert config[ASSIGNED].count(",") == 1
     run = runs(ticket(bootstrap, config))
-    told = run.until(set_aside(bad))
-    assert told.message.startswith(f"topic {bad} is set aside: Unable to create topic")
+    update = run.until(set_aside(bad))
+    assert update.message.startswith(f"topic {bad} is set aside: Unable to create topic")
     for number in range(2, 5):
         write(bootstrap, good, b"good %d" % number)
     run.until_records(4)
@@ -127,8 +127,8 @@ def test_a_record_that_is_too_large_for_its_copy_waits_by_name_and_comes_back(
     write(bootstrap, bad, b"before", big, b"behind", **{"compression.type": compression})
     write(bootstrap, good, b"good 1")
     run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad, **{"sync.topic.configs.enabled": "false"}))))
-    told = run.until(set_aside(bad))
-    assert "larger than" in told.message
+    update = run.until(set_aside(bad))
+    assert "larger than" in update.message
     write(bootstrap, good, b"good 2")
     until(lambda: values(bootstrap, f"{name}.{good}") == [b"good 1", b"good 2"], "the good one goes on")
     alter(bootstrap, f"{name}.{bad}", max_message_bytes="1000000")
@@ -174,8 +174,8 @@ def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(
     write(bootstrap, good, b"good")
     of = {"delivery": ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")}
     run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, bad)), **of))
-    told = run.until(lambda u: dict(u.progress.set_aside) == {bad: 2})
-    assert f"topic {name}.{bad} has 1 partitions, and a record names partition 1" in told.message
+    update = run.until(lambda u: dict(u.progress.set_aside) == {bad: 2})
+    assert f"topic {name}.{bad} has 1 partitions, and a record names partition 1" in update.message
     until(lambda: values(bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_partitions([NewPartitions(f"{name}.{bad}", 2)])[f"{name}.{bad}"].result(60)
@@ -203,8 +203,8 @@ def test_a_copy_that_may_not_be_written_waits_by_name_until_it_may(
     write(open_bootstrap, good, b"good")
     producer = {f"producer.override.{key}": value for key, value in limited(broker).items()}
     run = runs(ticket(open_bootstrap, tasks(mirror(open_bootstrap, name, good, bad, **producer))))
-    told = run.until(set_aside(bad))
-    assert "TOPIC_AUTHORIZATION_FAILED" in told.message
+    update = run.until(set_aside(bad))
+    assert "TOPIC_AUTHORIZATION_FAILED" in update.message
     until(lambda: values(open_bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
     allow_all(open_bootstrap, f"{name}.{bad}")
     run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)
@@ -233,9 +233,9 @@ def test_a_topic_that_may_not_be_read_waits_by_name_until_it_may(
     config = tasks(mirror(open_bootstrap, name, good, bad, **source_as_limited_user(broker)))
     allow_only(open_bootstrap, bad, allowed)
     run = runs(ticket(open_bootstrap, config))
-    told = run.until(lambda u: dict(u.progress.set_aside) == {bad: 2})
-    assert f"topic {bad} is set aside" in told.message
-    assert says in told.message
+    update = run.until(lambda u: dict(u.progress.set_aside) == {bad: 2})
+    assert f"topic {bad} is set aside" in update.message
+    assert says in update.message
     write(open_bootstrap, good, b"good 2")
     until(lambda: values(open_bootstrap, f"{name}.{good}") == [b"good 1", b"good 2"], "the good one is copied")
     allow_all(open_bootstrap, bad)
@@ -257,8 +257,8 @@ def test_a_topic_whose_configuration_may_not_be_known_waits_by_name_until_it_may
     allow_only(open_bootstrap, bad, AclOperation.READ)
     MirrorSource.tend(config)  # it creates the other's copy
     run = runs(ticket(open_bootstrap, config))
-    told = run.until(set_aside(bad))
-    assert f"DESCRIBE_CONFIGS on {bad}" in told.message
+    update = run.until(set_aside(bad))
+    assert f"DESCRIBE_CONFIGS on {bad}" in update.message
     until(lambda: values(open_bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
     allow_all(open_bootstrap, bad)
     run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)

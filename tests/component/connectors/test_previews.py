@@ -98,12 +98,12 @@ async def test_preview_of_a_sink_and_of_what_fails(
     tried = {**config, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": "letters"}
     begun = await asked(worker, "/connectors/watcher/preview", {"from": "beginning", "records": 1, "config": tried})
     assert [record["steps"][1]["record"]["value"]["value"] for record in begun["records"]] == [{"n": 0}]
-    told = await typed("preview", "watcher", "--worker", worker.id, "--records", "2", capsys=capsys)
-    assert [line.split()[:3] for line in told.splitlines()][:2] == [
+    printed = await typed("preview", "watcher", "--worker", worker.id, "--records", "2", capsys=capsys)
+    assert [line.split()[:3] for line in printed.splitlines()][:2] == [
         ["record", "1:", "failed"],
         ["read", "topic", topic],
     ]
-    assert "value.converter VALUE_CONVERTER: DataException: " in " ".join(told.split())
+    assert "value.converter VALUE_CONVERTER: DataException: " in " ".join(printed.split())
     assert not (tmp_path / "out").exists()
     admin = AdminClient({"bootstrap.servers": bootstrap})  # a client that is garbage-collected ends without an answer
     groups = admin.list_consumer_groups().result(60)
@@ -111,7 +111,7 @@ async def test_preview_of_a_sink_and_of_what_fails(
 
 
 @pytest.mark.parametrize(
-    ("name", "body", "status", "told"),
+    ("name", "body", "status", "message"),
     [
         ("nobody", {}, 404, "Connector nobody not found"),
         ("nobody", {"records": 0}, 400, "records: 0 is not legal: a whole number from 1 to 100"),
@@ -123,7 +123,7 @@ async def test_preview_of_a_sink_and_of_what_fails(
         ("nobody", {"config": {"a": {}}}, 400, "config: Cannot deserialize"),
     ],
 )
-async def test_what_is_refused(worker: WorkerProcess, name: str, body: Any, status: int, told: str) -> None:
+async def test_what_is_refused(worker: WorkerProcess, name: str, body: Any, status: int, message: str) -> None:
     answer = await worker.ask("POST", f"/connectors/{name}/preview", body)
     assert (answer.status_code, answer.json()["error_code"]) == (status, status)
-    assert told in answer.json()["message"]
+    assert message in answer.json()["message"]

@@ -73,10 +73,15 @@ async def test_replay_of_a_sink(
         ],
     )
     path = "/connectors/mended/dead-letters"
-    told = (await worker.ask("GET", f"{path}?records=1")).json()
-    assert (told["letters"], told["waiting"], told["of_other_connectors"], told["complete"]) == (6, 6, 1, True)
-    assert told["kinds"][0] == {"stage": "VALUE_CONVERTER", "exception": DataError.java_name, "letters": 5}
-    assert (told["newest"][0]["stage"], told["newest"][0]["origin"]["offset"]) == ("TASK_PUT", 6)
+    document = (await worker.ask("GET", f"{path}?records=1")).json()
+    assert (document["letters"], document["waiting"], document["of_other_connectors"], document["complete"]) == (
+        6,
+        6,
+        1,
+        True,
+    )
+    assert document["kinds"][0] == {"stage": "VALUE_CONVERTER", "exception": DataError.java_name, "letters": 5}
+    assert (document["newest"][0]["stage"], document["newest"][0]["origin"]["offset"]) == ("TASK_PUT", 6)
 
     tried = json.loads(await typed("replay", "mended", "--dry-run", "--worker", worker.id, "-o", "json", capsys=capsys))
     assert (tried["sent"], tried["failed"], tried["examples"][0]["why"][:15]) == (5, 1, "VALUE_CONVERTER")
@@ -90,7 +95,7 @@ async def test_replay_of_a_sink(
     assert (rest["sent"], rest["failed"], rest["cursor"]) == (2, 1, None), rest
 
     sent = messages(bootstrap, origin)
-    assert sorted(item.value() for item in sent) == [b'{"n":%d}' % n for n in (0, 1, 2, 3, 6, 7)]
+    assert sorted(message.value() for message in sent) == [b'{"n":%d}' % n for n in (0, 1, 2, 3, 6, 7)]
     for item in sent:
         n = json.loads(item.value())["n"]
         assert (item.key(), item.partition(), item.headers()) == (b"k%d" % n, n % 2, [("own", b"kept")])
@@ -149,9 +154,9 @@ async def test_what_brokers_refuse_stays_and_neither_counts_nor_ends_a_replay(
     worker: WorkerProcess, bootstrap: str, tmp_path: Path
 ) -> None:
     letters, to = "refused-letters", "refused-to"
-    new_topic = NewTopic(to, 1, 1, config={"cleanup.policy": "compact", "max.message.bytes": "1000"})
+    target_topic = NewTopic(to, 1, 1, config={"cleanup.policy": "compact", "max.message.bytes": "1000"})
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([new_topic])[to].result()
+    admin.create_topics([target_topic])[to].result()
     config = {
         "connector.class": "FileStreamSink",
         "file": str(tmp_path / "out"),

@@ -80,8 +80,8 @@ class Scene:
         try:
             offset: dict[str, Any] = await eventually(read, seconds=SECONDS, what="all is read")
         except AssertionError as error:
-            told = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
-            tails = f"{told}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
+            text = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
+            tails = f"{text}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
             raise AssertionError(tails) from error
         return offset
 
@@ -92,16 +92,16 @@ class Scene:
         async def found() -> CopyRun | None:
             with contextlib.suppress(KeelmanError):
                 async with channel(self.spark.address) as opened:
-                    told = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(connector=self.name))
-                runs = [r for r in told.copy_runs if bool(r.part) is parts and r.state == COPY_RUN_STATE_RUNNING]
+                    listed = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(connector=self.name))
+                runs = [r for r in listed.copy_runs if bool(r.part) is parts and r.state == COPY_RUN_STATE_RUNNING]
                 return next((r for r in runs if (r.progress.records > 0 or not records) and r.uid not in before), None)
             return None
 
         try:
             return await eventually(found, seconds=SECONDS, what="a part copies")
         except AssertionError as error:
-            told = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
-            tails = f"{told}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
+            text = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
+            tails = f"{text}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
             raise AssertionError(tails) from error
 
     def fill(self, records: list[tuple[bytes | None, bytes]]) -> None:
@@ -201,8 +201,8 @@ async def scene_with(bootstrap: str, spark: SparkService, folder: Path) -> Async
 
 @pytest.fixture
 async def scene(bootstrap: str, spark: SparkService, tmp_path: Path) -> AsyncIterator[Scene]:
-    async with scene_with(bootstrap, spark, tmp_path) as new_scene:
-        yield new_scene
+    async with scene_with(bootstrap, spark, tmp_path) as started_scene:
+        yield started_scene
 
 
 def parquet(folder: Path) -> list[tuple[bytes, bytes]]:

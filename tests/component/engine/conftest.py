@@ -13,10 +13,10 @@ from support.kafka.topics import create_topic
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    new_brokers = Brokers(tmp_path_factory.mktemp("broker"))
-    create_topic(new_brokers.bootstrap, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
-    yield new_brokers
-    new_brokers.close()
+    started = Brokers(tmp_path_factory.mktemp("broker"))
+    create_topic(started.bootstrap, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+    yield started
+    started.close()
 
 
 @pytest.fixture

@@ -89,8 +89,8 @@ class Mirror:
 
     async def live(self) -> dict[int, CopyRun]:
         """The copying runs, by part."""
-        told = await self.runs.ListCopyRuns(ListCopyRunsRequest(connector=self.name))
-        return {run.part: run for run in told.copy_runs if run.state == COPY_RUN_STATE_RUNNING}
+        listed = await self.runs.ListCopyRuns(ListCopyRunsRequest(connector=self.name))
+        return {run.part: run for run in listed.copy_runs if run.state == COPY_RUN_STATE_RUNNING}
 
     async def split(self, *unlike: CopyRun) -> dict[int, CopyRun]:
         """Waits until both parts copy, with other runs than these, and have committed something."""

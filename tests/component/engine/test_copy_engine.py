@@ -110,9 +110,9 @@ def test_a_restarted_copy_goes_on_where_it_was(
             file.write(numbered(1000, start))
         for config in (source(name, path), sink(name, taken)):
             run = runs(ticket(bootstrap, config))
-            told = run.until_records(1000)
-            assert told.progress.records == 1000
-            assert list(told.topics) == [name]
+            update = run.until_records(1000)
+            assert update.progress.records == 1000
+            assert list(update.topics) == [name]
             ended = run.drain()
             assert ended.reason == "DRAINED"
             assert ended.progress.lag == 0

@@ -27,8 +27,8 @@ LOG = "00000000000000000000.log"
 @pytest.fixture(scope="module")
 async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BrokerProcess]:
     """A broker whose logs a test shortens while it is away."""
-    async with started_broker(tmp_path_factory.mktemp("broker")) as new_started_broker:
-        yield new_started_broker
+    async with started_broker(tmp_path_factory.mktemp("broker")) as started:
+        yield started
 
 
 def written(bootstrap: str, topic: str, numbers: range) -> None:
@@ -95,13 +95,13 @@ async def test_a_topic_that_is_made_anew_under_a_running_sink_is_copied_from_its
         await broker.end()
         await broker.start()
     written(at, name, range(10))
-    ticket_given = ticket(at, file_sink(name, tmp_path / "taken"))
-    run = runs(ticket_given)
+    first_ticket = ticket(at, file_sink(name, tmp_path / "taken"))
+    run = runs(first_ticket)
     run.until(lambda u: all_read(u) and u.progress.records == 10)
     made_anew(at, name)
     written(at, name, range(100, 150))
     run.until(lambda u: u.state == FAILED and u.reason == "TOPIC_RECREATED")
-    copied_on(runs(ticket_given), lambda: runs(ticket_given), 50)
+    copied_on(runs(first_ticket), lambda: runs(first_ticket), 50)
     taken = [int(line) for line in (tmp_path / "taken").read_text().split()]
     assert taken == [*range(10), *range(100, 150)]
 

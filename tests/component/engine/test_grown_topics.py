@@ -88,9 +88,9 @@ def test_a_partition_that_its_target_cannot_have_waits_by_name_while_the_others_
     run.until_records(1)
     grow(bootstrap, name, 2)
     write(bootstrap, name, 1, b"lost?", b"lost??")
-    told = run.until(lambda u: u.progress.set_aside)
-    assert dict(told.progress.set_aside) == {name: 1}
-    assert told.message.startswith(f"topic {name} is set aside: partition 1: topic to-{name} has 1 partition")
+    update = run.until(lambda u: u.progress.set_aside)
+    assert dict(update.progress.set_aside) == {name: 1}
+    assert update.message.startswith(f"topic {name} is set aside: partition 1: topic to-{name} has 1 partition")
     write(bootstrap, name, 0, b"two")
     until(lambda: copied(bootstrap, f"to-{name}").get(0) == [b"one", b"two"], "the other partition goes on")
     assert run.drain().progress.records == 2
@@ -113,8 +113,8 @@ def test_a_topic_that_cannot_be_made_waits_by_name_while_the_others_go_on(
     write(bootstrap, name, 0, b"one")
     of = {"delivery": ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")}
     run = runs(ticket(bootstrap, sink(name, topics=f"{name},{long}"), **of))
-    told = run.until(lambda u: u.progress.set_aside)
-    assert dict(told.progress.set_aside) == {long: 1}
+    update = run.until(lambda u: u.progress.set_aside)
+    assert dict(update.progress.set_aside) == {long: 1}
     until(lambda: copied(bootstrap, f"to-{name}") == {0: [b"one"]}, "the other topic is copied")
     run.drain()
     assert committed(bootstrap, f"connect-{name}-out", long) <= 0, "nothing of it is passed over"
@@ -131,8 +131,8 @@ def test_a_topic_that_may_not_be_written_waits_by_name_until_it_may(
     allow_only(bootstrap, f"to-{shut}", AclOperation.DESCRIBE)
     target = {f"target.cluster.{key}": value for key, value in limited(broker).items()}
     run = runs(ticket(bootstrap, sink(name, topics=f"{name},{shut}", **target)))
-    told = run.until(lambda u: dict(u.progress.set_aside) == {shut: 1})
-    assert f"TOPIC_AUTHORIZATION_FAILED: to-{shut}" in told.message
+    update = run.until(lambda u: dict(u.progress.set_aside) == {shut: 1})
+    assert f"TOPIC_AUTHORIZATION_FAILED: to-{shut}" in update.message
     until(lambda: copied(bootstrap, f"to-{name}") == {0: [name.encode()]}, "the other topic is copied")
     allow_all(bootstrap, f"to-{shut}")
     run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)

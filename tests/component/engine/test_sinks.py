@@ -214,9 +214,9 @@ def test_a_limit_holds_and_changes_while_it_runs(
     limits = ticket_pb2.Limits(records_per_second=2_000)
     started = time.monotonic()
     run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken"), limits=limits))
-    told = run.until_records(4_000)
+    update = run.until_records(4_000)
     seconds = time.monotonic() - started
-    assert told.progress.records <= 2_000 * (seconds + 0.5)
+    assert update.progress.records <= 2_000 * (seconds + 0.5)
     run.loop.control.apply(limit_to(size=1))  # a wait without end, during which the group must not lose the member
     before = run.until(lambda u: u.progress.records_per_second == 0)
     run.loop.control.apply(limit_to())

@@ -26,9 +26,9 @@ def test_payloads_as_they_are_into_a_topic_as_the_reader_plans_it(bench: Callabl
     single_bench.feed.plan = TopicPlan(3, 1, {"retention.ms": "123456789"})
     single_bench.feed.put(b"\x00\xffno json", None, keys=Column([b"\x01key", None]))
     run = single_bench.run()
-    told = run.until_records(2)
-    assert told.progress.lag_unit == LAG_UNIT_RECORDS
-    assert told.progress.errors == 0
+    update = run.until_records(2)
+    assert update.progress.lag_unit == LAG_UNIT_RECORDS
+    assert update.progress.errors == 0
     assert sorted(single_bench.visible(), key=str) == [None, b"\x00\xffno json"]
     resource = ConfigResource(ResourceType.TOPIC, single_bench.name)
     admin = AdminClient({"bootstrap.servers": single_bench.brokers.bootstrap})
@@ -46,10 +46,10 @@ def test_a_limit_holds_and_is_lifted_while_the_run_goes(bench: Callable[..., Ben
     single_bench.feed.endless = True
     started = time.monotonic()
     run = single_bench.run(limits=ticket_pb2.Limits(records_per_second=100))
-    told = run.until_records(150)
-    assert told.progress.records <= 100 * (time.monotonic() - started) + 100
+    update = run.until_records(150)
+    assert update.progress.records <= 100 * (time.monotonic() - started) + 100
     run.loop.control.apply(limit_to())
-    run.until_records(told.progress.records + 5000)
+    run.until_records(update.progress.records + 5000)
     single_bench.feed.endless = False
     single_bench.feed.all_read()
     count = single_bench.feed.count
@@ -69,14 +69,14 @@ def test_a_limit_holds_and_is_lifted_while_the_run_goes(bench: Callable[..., Ben
 def test_an_idle_run_says_what_to_watch_until_it_copies_again(bench: Callable[..., Bench]) -> None:
     single_bench = bench(**{"keelman.park.after.ms": "300"})
     run = single_bench.run()
-    told = run.until(lambda u: u.HasField("watch"))
-    assert (told.watch.file.path, told.watch.file.size, told.watch.file.inode) == ("/the/file", 0, 7)
+    update = run.until(lambda u: u.HasField("watch"))
+    assert (update.watch.file.path, update.watch.file.size, update.watch.file.inode) == ("/the/file", 0, 7)
     single_bench.feed.endless = True
     run.until(lambda u: u.progress.records > 0 and not u.HasField("watch"))
     single_bench.feed.endless = False
     single_bench.feed.all_read()
-    told = run.until(lambda u: u.watch.file.size == single_bench.feed.count)
-    assert told.progress.offsets == {'{"feed":"test"}': f'{{"n":{single_bench.feed.count}}}'}
+    update = run.until(lambda u: u.watch.file.size == single_bench.feed.count)
+    assert update.progress.offsets == {'{"feed":"test"}': f'{{"n":{single_bench.feed.count}}}'}
     run.drain()
     never = bench(**{"keelman.park.after.ms": "-1"})
     never.feed.put(b"a")

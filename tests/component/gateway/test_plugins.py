@@ -45,14 +45,14 @@ GROWTH = 48 << 20
 async def system(request: Any, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
     folder = tmp_path_factory.mktemp("system")
     if request.param == "sqlite":
-        async with running_system(folder) as new_running_system:
-            yield new_running_system
+        async with running_system(folder) as system:
+            yield system
         return
     if not BINARIES:
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
     with started_postgresql() as database:
-        async with running_system(folder, database=database()) as new_running_system:
-            yield new_running_system
+        async with running_system(folder, database=database()) as system:
+            yield system
 
 
 @pytest_asyncio.fixture(loop_scope="module")
@@ -92,13 +92,13 @@ async def test_a_large_file_comes_and_goes_in_bounded_memory(system: System, stu
         assert service is not None
         Path(f"/proc/{service.pid}/clear_refs").write_text("5")
         before.append(most_memory(service.pid))
-    new_upload = await upload(stub, data, name="large", version="1")
-    assert new_upload.size_bytes == len(data)
+    started_upload = await upload(stub, data, name="large", version="1")
+    assert started_upload.size_bytes == len(data)
     digest, count = hashlib.sha256(), 0
     async for piece in stub.DownloadPlugin(pb.DownloadPluginRequest(name="large")):
         digest.update(piece.chunk)
         count += len(piece.chunk)
-    assert (digest.hexdigest(), count) == (new_upload.sha256, len(data))
+    assert (digest.hexdigest(), count) == (started_upload.sha256, len(data))
     growth = [most_memory(s.pid) - was for s, was in zip(services, before, strict=True) if s is not None]
     assert max(growth) < GROWTH, growth
 

@@ -143,7 +143,7 @@ async def test_a_repeated_request_gets_the_first_answer(stubs: Stubs) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mask", "spec", "error", "said"),
+    ("mask", "spec", "error", "message"),
     [
         ("cuont", {}, InvalidArgument, r"update_mask: 'cuont' is not legal: fields of the spec: .*count"),
         ("status", {}, InvalidArgument, "update_mask: 'status'"),
@@ -158,7 +158,7 @@ async def test_a_repeated_request_gets_the_first_answer(stubs: Stubs) -> None:
     ],
 )
 async def test_a_change_that_cannot_be_is_refused_and_changes_nothing(
-    stubs: Stubs, mask: str, spec: dict[str, Any], error: type[Exception], said: str
+    stubs: Stubs, mask: str, spec: dict[str, Any], error: type[Exception], message: str
 ) -> None:
     for name in ("refused", "neighbour"):
         try:
@@ -166,7 +166,7 @@ async def test_a_change_that_cannot_be_is_refused_and_changes_nothing(
         except AlreadyExists:
             continue
     before = await stubs.cluster("refused")
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         await stubs.update("refused", mask, **spec)
     assert await stubs.cluster("refused") == before
 

@@ -19,8 +19,8 @@ BROKERS = [f"broker/default/{n}" for n in range(3)]
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    async with running_hosts(tmp_path, NODES) as new_running_hosts:
-        yield new_running_hosts
+    async with running_hosts(tmp_path, NODES) as hosts:
+        yield hosts
 
 
 async def watched_change(system: System, bootstrap: str) -> tuple[int, int]:

@@ -17,8 +17,8 @@ TOPICS = ("lines-0", "lines-1", "lines-2")
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    async with running_hosts(tmp_path, NODES) as new_running_hosts:
-        yield new_running_hosts
+    async with running_hosts(tmp_path, NODES) as hosts:
+        yield hosts
 
 
 async def test_a_host_whose_cable_is_pulled_is_replaced_and_nothing_is_lost_or_doubled(system: System) -> None:

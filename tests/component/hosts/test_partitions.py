@@ -26,8 +26,8 @@ PAIRS = list(itertools.combinations((STATE, GATEWAY, WORKER, BROKER), 2)) if ALL
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    async with running_hosts(tmp_path, (WORKER, BROKER), apart=(STATE, GATEWAY)) as new_running_hosts:
-        yield new_running_hosts
+    async with running_hosts(tmp_path, (WORKER, BROKER), apart=(STATE, GATEWAY)) as hosts:
+        yield hosts
 
 
 async def healed(system: System, lines: Lines) -> None:

@@ -25,8 +25,8 @@ BUSY_LOAD = 16.0
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[System]:
-    async with running_hosts(tmp_path, NODES) as new_running_hosts:
-        yield new_running_hosts
+    async with running_hosts(tmp_path, NODES) as hosts:
+        yield hosts
 
 
 async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_only(system: System) -> None:

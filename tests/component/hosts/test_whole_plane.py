@@ -193,8 +193,8 @@ async def the_leader_is_killed(plane: Plane, lines: Copies, figures: Figures) ->
 
 def led(commands: Commands, node: str) -> int:
     """The last epoch in which the state service of a host began to lead; 0 if it never did."""
-    result = re.findall(r"\bleads +epoch=(\d+)", (commands.system.folder / f"{node}.log").read_text())
-    return max(map(int, result), default=0)
+    matches = re.findall(r"\bleads +epoch=(\d+)", (commands.system.folder / f"{node}.log").read_text())
+    return max(map(int, matches), default=0)
 
 
 async def searched(plane: Plane, server: PostgresqlServer) -> Search:

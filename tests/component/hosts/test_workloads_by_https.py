@@ -93,8 +93,8 @@ async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp
 
 async def asked_by_a_stranger(commands: Commands, authority: Authority) -> None:
     """A worker's REST refuses clients without a certificate."""
-    told = json.loads(commands.run("get", "workers", "--cluster", "demo", "-o", "json"))
-    url = (told["items"] if isinstance(told, dict) else told)[0]["rest_url"]
+    document = json.loads(commands.run("get", "workers", "--cluster", "demo", "-o", "json"))
+    url = (document["items"] if isinstance(document, dict) else document)[0]["rest_url"]
     assert url.startswith("https://203.0.113.")
     async with httpx.AsyncClient(verify=ssl.create_default_context(cadata=authority.pem), trust_env=False) as client:
         with pytest.raises((httpx.HTTPError, ssl.SSLError)):

@@ -67,8 +67,8 @@ async def test_no_request_is_lost_when_tokens_end(broker: SecureBroker) -> None:
 
 
 async def test_what_is_asked_before_a_session_ends_is_answered(broker: SecureBroker) -> None:
-    scram_given = scram(broker, "SASL")
-    async with low_level_client(scram_given, client_id="asking", timeout_ms=30_000) as client:
+    login = scram(broker, "SASL")
+    async with low_level_client(login, client_id="asking", timeout_ms=30_000) as client:
         connection: Any = await connection_to(client, client.get_random_node())
         answers = [connection.ask(MetadataRequest([])) for _ in range(3)]
         answers[-1].cancel()

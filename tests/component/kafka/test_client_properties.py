@@ -117,16 +117,16 @@ async def topics_by_both(properties: Properties) -> tuple[set[str], set[str]]:
 
 @pytest.mark.parametrize("kind", GOOD)
 async def test_both_libraries_get_in(place: Place, kind: str) -> None:
-    item, other = await topics_by_both(GOOD[kind](place))
-    assert item == other
+    first, other = await topics_by_both(GOOD[kind](place))
+    assert first == other
 
 
 async def test_tokens_of_a_server(place: Place) -> None:
     with token_server() as server:
         allow_urls(server.url)
         value = place.at("OAUTH", bearer(clientId="me", clientSecret="secret")) | {URL_KEY: server.url}
-        item, other = await topics_by_both(value)
-        assert item == other
+        first, other = await topics_by_both(value)
+        assert first == other
         assert len(server.asked) == 1, "all clients of a process share a token"
 
 

@@ -90,8 +90,8 @@ def test_a_spark_sink_tries_again(
 
     def begun() -> list[Any]:
         run = runs(spark_sink(broker, server.url, tmp_path, name))
-        told = run.until(lambda u: u.write.number or u.state == failed.state)
-        return list(told.write.ranges)
+        update = run.until(lambda u: u.write.number or u.state == failed.state)
+        return list(update.write.ranges)
 
     (result,) = until(begun, "it has Spark write")
     assert (result.topic, result.begin, result.end) == (name, 0, 1)

@@ -42,11 +42,11 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> BrokerProcess:
 
 @pytest.fixture(scope="module")
 def brokers(broker: BrokerProcess) -> Iterator[Brokers]:
-    new_brokers = Brokers(broker.home, broker)
+    started = Brokers(broker.home, broker)
     assert "Kafka version: 3.9" in broker.output
-    create_topic(new_brokers.bootstrap, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
-    yield new_brokers
-    new_brokers.close()
+    create_topic(started.bootstrap, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="module")

@@ -122,7 +122,7 @@ async def test_a_source_that_was_idle_for_long_goes_on(
 
     def removed() -> bool:
         told = messages(kafka.address, "__transaction_state", "read_uncommitted")
-        return any(item.value() is None and config["name"].encode() in item.key() for item in told)
+        return any(message.value() is None and config["name"].encode() in message.key() for message in told)
 
     with hosted(kafka.address, config, log) as process:
         await committed(4)

@@ -59,23 +59,23 @@ def visible(kafka: KafkaProxy, topic: str) -> list[bytes]:
     return actual_visible
 
 
-async def committed(new_producer: Producer) -> None:
-    await aside(lambda: new_producer.commit_transaction(40))
+async def committed(made_producer: Producer) -> None:
+    await aside(lambda: made_producer.commit_transaction(40))
 
 
 async def test_an_endtxn_that_comes_late_ends_the_next_transaction_of_a_careless_client(
     kafka: KafkaProxy, topic: str
 ) -> None:
-    new_producer = producer(kafka, "late", **{"transactional.id": topic, "socket.timeout.ms": 1000})
-    await aside(lambda: new_producer.init_transactions(30))
+    made_producer = producer(kafka, "late", **{"transactional.id": topic, "socket.timeout.ms": 1000})
+    await aside(lambda: made_producer.init_transactions(30))
     held = kafka.catch(END_TXN, transactional_id=topic)
-    new_producer.begin_transaction()
-    new_producer.produce(topic, b"first")
-    await committed(new_producer)  # gave the held one up and repeated it on a new connection
+    made_producer.begin_transaction()
+    made_producer.produce(topic, b"first")
+    await committed(made_producer)  # gave the held one up and repeated it on a new connection
     assert held.answer is None
-    new_producer.begin_transaction()
-    new_producer.produce(topic, b"second")
-    assert await aside(lambda: new_producer.flush(60)) == 0
+    made_producer.begin_transaction()
+    made_producer.produce(topic, b"second")
+    assert await aside(lambda: made_producer.flush(60)) == 0
     assert await aside(lambda: visible(kafka, topic)) == [b"first"]
     held.release()
     assert (await held.answered())[-2:] == b"\0\0", "the broker took it for one of the second transaction"
@@ -83,12 +83,12 @@ async def test_an_endtxn_that_comes_late_ends_the_next_transaction_of_a_careless
 
 
 async def test_an_unknown_answer_to_a_commit_is_asked_for_again(kafka: KafkaProxy, topic: str) -> None:
-    new_producer = producer(kafka, "unsure", **{"transactional.id": topic})
-    await aside(lambda: new_producer.init_transactions(30))
+    made_producer = producer(kafka, "unsure", **{"transactional.id": topic})
+    await aside(lambda: made_producer.init_transactions(30))
     lost = kafka.catch(END_TXN, Fate.LOSE_ANSWER, transactional_id=topic)
-    new_producer.begin_transaction()
-    new_producer.produce(topic, b"once")
-    await committed(new_producer)
+    made_producer.begin_transaction()
+    made_producer.produce(topic, b"once")
+    await committed(made_producer)
     assert (await lost.answered())[-2:] == b"\0\0"
     # A commit is answered before its marker is written.
     await eventually(lambda: aside(lambda: bool(visible(kafka, topic))), what="it is committed")
@@ -97,11 +97,11 @@ async def test_an_unknown_answer_to_a_commit_is_asked_for_again(kafka: KafkaProx
 
 @pytest.mark.parametrize("fate", [Fate.DROP, Fate.CUT, Fate.RESET, Fate.LOSE_ANSWER])
 async def test_records_arrive_once_through_a_produce_that_is_lost(kafka: KafkaProxy, topic: str, fate: Fate) -> None:
-    new_producer = producer(kafka, "idem", **{"enable.idempotence": True, "socket.timeout.ms": 1000})
+    made_producer = producer(kafka, "idem", **{"enable.idempotence": True, "socket.timeout.ms": 1000})
     caught = kafka.catch(PRODUCE, fate, client_id="idem", nth=2)
     for number in range(5):
-        new_producer.produce(topic, b"%d" % number)
-        assert await aside(lambda: new_producer.flush(60)) == 0
+        made_producer.produce(topic, b"%d" % number)
+        assert await aside(lambda: made_producer.flush(60)) == 0
     assert (await caught.seen()).api_key == PRODUCE
     assert await aside(lambda: visible(kafka, topic)) == [b"0", b"1", b"2", b"3", b"4"]
 

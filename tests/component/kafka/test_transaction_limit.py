@@ -19,8 +19,8 @@ LIMIT_MS = 4_000
 @pytest.fixture(scope="module")
 async def servers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     flag = f"{SHORT_LIVED[1]},transaction.max.timeout.ms={LIMIT_MS}"
-    async with running_broker(tmp_path_factory.mktemp("broker"), flag) as new_running_broker:
-        yield new_running_broker
+    async with running_broker(tmp_path_factory.mktemp("broker"), flag) as started:
+        yield started
 
 
 async def test_a_transaction_that_is_too_long_is_refused_with_both_lengths(servers: str) -> None:

@@ -30,10 +30,10 @@ READ = {
 
 @pytest.fixture(scope="module")
 def brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Brokers]:
-    new_brokers = Brokers(tmp_path_factory.mktemp("broker"))
-    create_topic(new_brokers.bootstrap, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
-    yield new_brokers
-    new_brokers.close()
+    started = Brokers(tmp_path_factory.mktemp("broker"))
+    create_topic(started.bootstrap, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+    yield started
+    started.close()
 
 
 def watched(brokers: Brokers, api_key: int, client_id: str) -> Catch:

@@ -75,14 +75,14 @@ async def hosts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hosts
     with network() as net, ending(Cluster(folder, 7077, net.there, net.name)) as cluster:
         broker = BrokerProcess(folder / "broker")
         broker.flags = ("--host", "0.0.0.0", "--advertised", f"{net.here}:{broker.port}")
-        new_hosts = Hosts(folder, net.here, f"{net.here}:{broker.port}", cluster, folder / "pack.tar.gz")
-        sign(new_hosts.certificate)
+        hosts = Hosts(folder, net.here, f"{net.here}:{broker.port}", cluster, folder / "pack.tar.gz")
+        sign(hosts.certificate)
         try:
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(broker.start())
                 tasks.create_task(cluster.start(workers=1, cores=8))
-                tasks.create_task(asyncio.to_thread(make_pack, new_hosts.pack, level=1))
-            yield new_hosts
+                tasks.create_task(asyncio.to_thread(make_pack, hosts.pack, level=1))
+            yield hosts
         finally:
             await broker.end()
 

@@ -59,15 +59,15 @@ async def spark(services: list[Spark], tmp_path_factory: pytest.TempPathFactory)
 @pytest_asyncio.fixture
 async def spark_worker(spark: Spark, request: pytest.FixtureRequest) -> AsyncIterator[Worker]:
     """A worker of the test's own, which has slots of its own."""
-    async with worker(spark, f"{request.node.name}:8083") as new_worker:
-        yield new_worker
+    async with worker(spark, f"{request.node.name}:8083") as started_worker:
+        yield started_worker
 
 
 @pytest_asyncio.fixture(scope="module")
 async def steady(services: list[Spark], tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Worker]:
     """A worker for tests that do not damage its slots: each new slot takes a second or two."""
-    async with worker(await serving(services, tmp_path_factory), "steady:8083") as new_worker:
-        yield new_worker
+    async with worker(await serving(services, tmp_path_factory), "steady:8083") as started_worker:
+        yield started_worker
 
 
 async def grows(file: Path) -> None:
@@ -331,7 +331,7 @@ async def test_a_killed_jvm_is_started_again_under_the_same_service_and_sigterm_
 
 
 @pytest.mark.parametrize(
-    ("flags", "said"),
+    ("flags", "message"),
     [
         (["--port", "{taken}"], "spark.port: {taken} on 127.0.0.1 is taken"),
         (["--master", "yarn"], "spark.master: 'yarn' is not legal: local[n,1]"),
@@ -339,13 +339,13 @@ async def test_a_killed_jvm_is_started_again_under_the_same_service_and_sigterm_
         (["--host", "0.0.0.0"], "spark.host: '0.0.0.0' is not legal: a loopback address"),
     ],
 )
-def test_a_wrong_setting_is_told_at_once(flags: list[str], said: str, tmp_path: Path) -> None:
+def test_a_wrong_setting_is_told_at_once(flags: list[str], message: str, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         words = [word.format(taken=port) for word in flags]
         command = [sys.executable, "-m", "keelman.spark", "run", "--work-folder", str(tmp_path / "work"), *words]
         ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert ended.returncode in (1, 2)
-    assert said.format(taken=port) in ended.stderr
+    assert message.format(taken=port) in ended.stderr
     assert "Traceback" not in ended.stderr
     assert not (tmp_path / "work").exists()

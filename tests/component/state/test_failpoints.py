@@ -65,9 +65,9 @@ class Story:
 
     async def create(self, clients: Clients, name: str, node: str = "n1", **spec) -> None:
         nodes = worker_cluster_pb2.WorkerNodes(names=[node])
-        new_spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", nodes=nodes, **spec)
+        spec_of_cluster = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="ext", nodes=nodes, **spec)
         request = workers_pb.CreateWorkerClusterRequest(
-            name=self.of(name), spec=new_spec, request_id=self.of(f"c-{name}")
+            name=self.of(name), spec=spec_of_cluster, request_id=self.of(f"c-{name}")
         )
         await clients.clusters.CreateWorkerCluster(request)
         await clients.clusters.StartWorkerCluster(
@@ -170,8 +170,8 @@ async def checked(home: Home, *, swept: bool = False) -> None:
 
 @contextlib.asynccontextmanager
 async def agents(port: int, *names: str):
-    async with channel(f"127.0.0.1:{port}") as new_channel, contextlib.AsyncExitStack() as stack:
-        clients = Clients(new_channel)
+    async with channel(f"127.0.0.1:{port}") as connection, contextlib.AsyncExitStack() as stack:
+        clients = Clients(connection)
         for name in names:
             await stack.enter_async_context(Agent(clients, name))
         yield clients

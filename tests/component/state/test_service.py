@@ -25,10 +25,10 @@ async def clients(tmp_path):
 
 async def test_from_nothing_to_running_workers_and_back(clients: Clients) -> None:
     async with Agent(clients, "n1") as agent:
-        result = await clients.create_managed("default", "n1")
-        assert result.generation == 1
-        assert result.status.state == STATE.CLUSTER_STATE_STARTING
-        assert len(result.status.kafka_cluster_id) == 22
+        cluster = await clients.create_managed("default", "n1")
+        assert cluster.generation == 1
+        assert cluster.status.state == STATE.CLUSTER_STATE_STARTING
+        assert len(cluster.status.kafka_cluster_id) == 22
         await clients.create_workers("demo", count=2, properties={"offset.flush.interval.ms": "5000"})
         stopped = await clients.worker_cluster("demo")
         assert stopped.status.state == STATE.CLUSTER_STATE_STOPPED
@@ -163,10 +163,10 @@ async def test_worker_clusters_that_cannot_be(clients: Clients, spec, error, tex
         "first", brokers="ext", count=1, properties={"group.id": "g1", "status.storage.topic": "t1"}
     )
     async with Agent(clients, "n1"):
-        new_spec = worker_cluster_pb2.WorkerClusterSpec(**spec)
+        spec_of_cluster = worker_cluster_pb2.WorkerClusterSpec(**spec)
         with pytest.raises(error, match=text):
             await clients.clusters.CreateWorkerCluster(
-                workers_pb.CreateWorkerClusterRequest(name="demo", spec=new_spec)
+                workers_pb.CreateWorkerClusterRequest(name="demo", spec=spec_of_cluster)
             )
 
 

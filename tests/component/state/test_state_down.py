@@ -53,8 +53,8 @@ async def test_copying_goes_on_as_fast_without_the_state_service(bootstrap: str,
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": TOPIC})
     async with running_nodes(tmp_path, ["n1"]) as nodes:
         nodes.start_agent("n1")
-        async with channel(f"127.0.0.1:{nodes.state.port}") as new_channel:
-            clients = Clients(new_channel)
+        async with channel(f"127.0.0.1:{nodes.state.port}") as connection:
+            clients = Clients(connection)
             await nodes.are_online(clients)
             await clients.create_external("default", bootstrap)
             await clients.create_workers("demo", count=1)

@@ -31,43 +31,41 @@ def body(pem: bytes | str) -> list[str]:
     return [line for line in text.splitlines() if line and not line.startswith("-")][1:]
 
 
-def key_of(new_installation: Installation, kind: IdentityKind, name: str) -> list[str]:
+def key_of(installed: Installation, kind: IdentityKind, name: str) -> list[str]:
     holder = Identity(kind, name)
-    return body(MemberFolder(new_installation.homes[name].member(kind)).read(holder).key)
+    return body(MemberFolder(installed.homes[name].member(kind)).read(holder).key)
 
 
-def key_of_authority(new_installation: Installation) -> list[str]:
-    with sqlite3.connect(new_installation.state_home.database) as connection:
+def key_of_authority(installed: Installation) -> list[str]:
+    with sqlite3.connect(installed.state_home.database) as connection:
         (sealed,) = connection.execute("SELECT secret FROM authority").fetchone()
-    file = new_installation.state_home.secrets_key
+    file = installed.state_home.secrets_key
     return body(Sealer(read_keys(file)[0], file).open({"secret": sealed}, "authority")["secret"])
 
 
-async def answers(new_installation: Installation) -> str:
+async def answers(installed: Installation) -> str:
     """The answers about members, tokens and all resources."""
-    tokens = await stub_of(new_installation.to_gateway, "access", "join_token").ListJoinTokens(ListJoinTokensRequest())
-    watch = stub_of(new_installation.to_gateway, "event", "watch").Watch(WatchRequest(), timeout=60)
-    told = [str(tokens), str(await new_installation.nodes()), str(await watch.read())]
+    tokens = await stub_of(installed.to_gateway, "access", "join_token").ListJoinTokens(ListJoinTokensRequest())
+    watch = stub_of(installed.to_gateway, "event", "watch").Watch(WatchRequest(), timeout=60)
+    told = [str(tokens), str(await installed.nodes()), str(await watch.read())]
     watch.cancel()
     return "".join(told)
 
 
 async def test_nothing_of_it_is_anywhere_else(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    async with installation(tmp_path) as new_installation:
-        used, unused = await new_installation.token(), await new_installation.token(member="later")
-        await new_installation.join("n1", token=used)
-        await new_installation.join(
-            "g1", token=await new_installation.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY
-        )
-        async with new_installation.agent("n1"):
-            await new_installation.online("n1")
-            told = await answers(new_installation)
+    async with installation(tmp_path) as installed:
+        used, unused = await installed.token(), await installed.token(member="later")
+        await installed.join("n1", token=used)
+        await installed.join("g1", token=await installed.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+        async with installed.agent("n1"):
+            await installed.online("n1")
+            told = await answers(installed)
         secrets = {
-            "the CA's key": key_of_authority(new_installation),
-            "the node's key": key_of(new_installation, IdentityKind.NODE, "n1"),
-            "the gateway's key": key_of(new_installation, IdentityKind.GATEWAY, "g1"),
+            "the CA's key": key_of_authority(installed),
+            "the node's key": key_of(installed, IdentityKind.NODE, "n1"),
+            "the gateway's key": key_of(installed, IdentityKind.GATEWAY, "g1"),
             "tokens": [parsed_token(text).secret for text in (used, unused)],
-            "the key that seals": new_installation.state_home.secrets_key.read_text().split(),
+            "the key that seals": installed.state_home.secrets_key.read_text().split(),
         }
     out = capfd.readouterr()
     texts = {str(f.relative_to(tmp_path)): f.read_bytes() for f in tmp_path.rglob("*") if f.is_file()}
@@ -80,9 +78,9 @@ async def test_nothing_of_it_is_anywhere_else(tmp_path: Path, capfd: pytest.Capt
         if any(part.encode() in text for part in parts)
     }
     own = {
-        ("the node's key", str((new_installation.homes["n1"].member("node") / "key.pem").relative_to(tmp_path))),
-        ("the gateway's key", str((new_installation.homes["g1"].member("gateway") / "key.pem").relative_to(tmp_path))),
-        ("the key that seals", str(new_installation.state_home.secrets_key.relative_to(tmp_path))),
+        ("the node's key", str((installed.homes["n1"].member("node") / "key.pem").relative_to(tmp_path))),
+        ("the gateway's key", str((installed.homes["g1"].member("gateway") / "key.pem").relative_to(tmp_path))),
+        ("the key that seals", str(installed.state_home.secrets_key.relative_to(tmp_path))),
     }
     assert results == own
     assert all(stat.S_IMODE((tmp_path / place).stat().st_mode) == 0o600 for _, place in own)

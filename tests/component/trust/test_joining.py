@@ -66,18 +66,16 @@ def node(name: str) -> Identity:
     return Identity(IdentityKind.NODE, name)
 
 
-def to_state(new_installation: Installation, pems: Pems) -> Channel:
-    return channel(
-        new_installation.state, root_certificates=pems.roots, client=pems, server_name=STATE_NAME, peer="state"
-    )
+def to_state(installed: Installation, pems: Pems) -> Channel:
+    return channel(installed.state, root_certificates=pems.roots, client=pems, server_name=STATE_NAME, peer="state")
 
 
 async def opened(link: Channel, name: str) -> None:
     """Returns when a session of a node was welcomed. Raises the refusal."""
 
     registration = Registration(node=name, agent_address="127.0.0.1:7420")
-    async with link as new_link:
-        call: Any = SessionServiceStub(new_link).OpenSession()
+    async with link as connection:
+        call: Any = SessionServiceStub(connection).OpenSession()
         with translated(peer="state"):
             await call.write(OpenSessionRequest(registration=registration))
             message = await call.read()
@@ -102,17 +100,17 @@ async def test_a_host_joins_and_its_agent_runs(trust_system: Installation) -> No
         assert not agent.done()
 
 
-async def asked_by_others(new_installation: Installation, address: str) -> None:
+async def asked_by_others(installed: Installation, address: str) -> None:
     """The agent's own server answers gateways, and no other node."""
-    await new_installation.join("asking")
-    pems = credentials(new_installation.homes["asking"], node("asking"))
+    await installed.join("asking")
+    pems = credentials(installed.homes["asking"], node("asking"))
     name = server_name(node("n1"))
     async with channel(address, root_certificates=pems.roots, client=pems, server_name=name) as link:
         with pytest.raises(PermissionDenied, match=r"node 'asking' may not call .* of an agent") as refused:
             await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)
     assert refused.value.reason == "NOT_ALLOWED"
-    await new_installation.join("g", token=await new_installation.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
-    pems = credentials(new_installation.homes["g"], Identity(IdentityKind.GATEWAY, "g"))
+    await installed.join("g", token=await installed.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+    pems = credentials(installed.homes["g"], Identity(IdentityKind.GATEWAY, "g"))
     async with channel(address, root_certificates=pems.roots, client=pems, server_name=name) as link:
         assert not (await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)).workloads
 
@@ -140,33 +138,33 @@ async def test_agents_may_ask_state_for_what_is_theirs_alone(trust_system: Insta
 Case = Callable[[Installation], Awaitable[str]]
 
 
-async def wrong(new_installation: Installation) -> str:
-    token = parsed_token(await new_installation.token())
+async def wrong(installed: Installation) -> str:
+    token = parsed_token(await installed.token())
     return token.text.replace(token.secret, "x" * len(token.secret))
 
 
-async def unknown(new_installation: Installation) -> str:
-    token = parsed_token(await new_installation.token())
+async def unknown(installed: Installation) -> str:
+    token = parsed_token(await installed.token())
     return token.text.replace(f".{token.name}.", ".00000000.")
 
 
-async def of_another_installation(new_installation: Installation) -> str:
-    token = parsed_token(await new_installation.token())
+async def of_another_installation(installed: Installation) -> str:
+    token = parsed_token(await installed.token())
     return token.text.replace(token.authority, "0" * 64)
 
 
-async def used(new_installation: Installation) -> str:
-    token = await new_installation.token()
-    await new_installation.join("first", token=token)
+async def used(installed: Installation) -> str:
+    token = await installed.token()
+    await installed.join("first", token=token)
     return token
 
 
-async def of_another_node(new_installation: Installation) -> str:
-    return await new_installation.token(member="somebody")
+async def of_another_node(installed: Installation) -> str:
+    return await installed.token(member="somebody")
 
 
-async def cut_off(new_installation: Installation) -> str:
-    return (await new_installation.token())[:-1]
+async def cut_off(installed: Installation) -> str:
+    return (await installed.token())[:-1]
 
 
 @pytest.mark.parametrize(
@@ -250,12 +248,12 @@ def signed(authority: Authority, holder: Identity, begin: timedelta, life: timed
     return Pems(chain.encode(), key, authority.pem.encode())
 
 
-async def of_installation(new_installation: Installation) -> Authority:
+async def of_installation(installed: Installation) -> Authority:
     """The CA with its key, which only the database and the key file have."""
-    connection = sqlite3.connect(new_installation.state_home.database)
+    connection = sqlite3.connect(installed.state_home.database)
     certificate, sealed = connection.execute("SELECT certificate, secret FROM authority").fetchone()
     connection.close()
-    sealer = Sealer(read_keys(new_installation.state_home.secrets_key)[0], new_installation.state_home.secrets_key)
+    sealer = Sealer(read_keys(installed.state_home.secrets_key)[0], installed.state_home.secrets_key)
     assert "PRIVATE KEY" not in sealed
     return Authority.of(certificate, sealer.open({"secret": sealed}, "authority")["secret"])
 
@@ -282,12 +280,12 @@ async def test_certificates_that_tls_refuses_are_explained(
         assert "check the clock, or join again" in await handshake_problem(trust_system.state, shown, STATE_NAME)
     assert await handshake_problem(trust_system.state, own, STATE_NAME) == ""
     assert "is of another host" in await handshake_problem(trust_system.state, own, server_name(node("tls")))
-    told = capfd.readouterr().err  # grpc itself writes it to the log of the state service
+    printed = capfd.readouterr().err  # grpc itself writes it to the log of the state service
     for reason in (
         "certificate has expired", "certificate is not yet valid", "self signed certificate in certificate chain",
         "PEER_DID_NOT_RETURN_A_CERTIFICATE",
     ):  # fmt: skip
-        assert reason in told
+        assert reason in printed
 
 
 async def test_a_node_that_is_deleted_is_let_in_no_more(trust_system: Installation) -> None:

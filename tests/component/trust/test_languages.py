@@ -49,8 +49,8 @@ async def gateway(tmp_path: Path) -> AsyncIterator[Gateway]:
     access.write_text(f'[[token]]\nname = "program"\nrole = "admin"\nsha256 = "{token_digest(TOKEN)}"\n')
     access.chmod(0o600)
     other.write_text(Authority().pem)
-    async with installation(tmp_path / "i", access=access) as new_installation:
-        yield Gateway(new_installation.gateway, new_installation.state_home.authority, other)
+    async with installation(tmp_path / "i", access=access) as installed:
+        yield Gateway(installed.gateway, installed.state_home.authority, other)
 
 
 async def ran(words: Sequence[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -73,13 +73,13 @@ async def judged(program: Sequence[str], folder: Path, gateway: Gateway, name: s
     """The program gets the right answers with the right CA, and sends nothing to a gateway of another."""
     done = await ran([*program, gateway.address, str(gateway.authority), TOKEN, name, *more], folder)
     assert done.returncode == 0, done.stderr
-    said: dict[str, Any] = json.loads(done.stdout)
-    assert -60 < said.pop("age") < 120
-    assert [word.replace("_", "").lower() for word in (said["unknown"][0], said["taken"][0])] == [
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert -60 < document.pop("age") < 120
+    assert [word.replace("_", "").lower() for word in (document["unknown"][0], document["taken"][0])] == [
         "unauthenticated", "alreadyexists",
     ]  # fmt: skip
-    assert (said["unknown"][1], said["taken"][1]) == ("NO_CREDENTIALS", "ALREADY_EXISTS")
-    assert (said["made"], said["seen"]) == (name, name)
+    assert (document["unknown"][1], document["taken"][1]) == ("NO_CREDENTIALS", "ALREADY_EXISTS")
+    assert (document["made"], document["seen"]) == (name, name)
     done = await ran([*program, gateway.address, str(gateway.other), TOKEN, name, *more], folder)
     assert done.returncode != 0
     assert "certificate" in done.stderr
@@ -96,8 +96,8 @@ async def test_a_program_in_go(gateway: Gateway, tmp_path: Path) -> None:
         shutil.copy(PROGRAMS / file, folder)
     buf = str(Path(sys.executable).with_name("buf"))
     await tools(folder, [go, "mod", "download"])
-    result = await ran([buf, "generate", str(PROTOS), "--template", json.dumps(GENERATE)], folder)
-    assert result.returncode == 0, result.stderr
+    outcome = await ran([buf, "generate", str(PROTOS), "--template", json.dumps(GENERATE)], folder)
+    assert outcome.returncode == 0, outcome.stderr
     built = await ran([go, "build", "-o", "client", "."], folder)
     assert built.returncode == 0, built.stderr
     await judged([str(folder / "client")], folder, gateway, "by-go")

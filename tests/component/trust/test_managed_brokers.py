@@ -49,14 +49,14 @@ async def test_a_worker_copies_by_brokers_with_tls_whose_certificate_is_renewed(
     lines, topic = tmp_path / "lines.txt", "lines"
     lines.write_text("one\n")
     ranges = {"broker_ports": free_range(4), "worker_ports": free_range(2), "spark_ports": free_range(2)}
-    async with installation(tmp_path, certificate_hours=LIFE_HOURS, **ranges) as new_installation:
-        await new_installation.join("n1")
-        home = new_installation.homes["n1"]
+    async with installation(tmp_path, certificate_hours=LIFE_HOURS, **ranges) as installed:
+        await installed.join("n1")
+        home = installed.homes["n1"]
         async with contextlib.AsyncExitStack() as stack:
             stack.enter_context(nothing_left(home))
-            agent = await stack.enter_async_context(new_installation.agent("n1"))
-            await new_installation.online("n1")
-            clients = Clients(new_installation.to_gateway)
+            agent = await stack.enter_async_context(installed.agent("n1"))
+            await installed.online("n1")
+            clients = Clients(installed.to_gateway)
             spec = brokers.BrokerClusterSpec(managed=brokers.ManagedBrokers(nodes=["n1"], heap_mb=256, tls=MUTUAL))
             request = brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec)
             await clients.brokers.CreateBrokerCluster(request)

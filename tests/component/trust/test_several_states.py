@@ -59,24 +59,20 @@ async def test_they_go_to_the_other_one(tmp_path: Path, url: str) -> None:
         "session_timeout_seconds": 20.0, "advertised_address": f"127.0.0.1:{second},127.0.0.1:{first}",
     }  # fmt: skip
     async with (
-        installation(tmp_path, port=first, **shared) as new_installation,
+        installation(tmp_path, port=first, **shared) as installed,
         another(Home(tmp_path / "second"), second, **shared) as stop,
     ):
-        await new_installation.join("n1")
-        await new_installation.join(
-            "g2", token=await new_installation.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY
-        )
-        assert (
-            f"127.0.0.1:{second},127.0.0.1:{first}" in new_installation.homes["n1"].settings_file("agent").read_text()
-        )
-        async with new_installation.agent("n1"), new_installation.second_gateway("g2") as link:
-            await new_installation.online("n1")
+        await installed.join("n1")
+        await installed.join("g2", token=await installed.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
+        assert f"127.0.0.1:{second},127.0.0.1:{first}" in installed.homes["n1"].settings_file("agent").read_text()
+        async with installed.agent("n1"), installed.second_gateway("g2") as link:
+            await installed.online("n1")
             nodes = stub_of(link, "node", "node")
             assert len((await nodes.ListNodes(ListNodesRequest())).nodes) == 1
             stop.set()
             await eventually(lambda: is_gone(second), what="the second has ended")
-            before = (await new_installation.nodes())["n1"].status.heartbeat_time.ToNanoseconds()
-            await eventually(lambda: beats(new_installation, before), what="the agent is with the first")
+            before = (await installed.nodes())["n1"].status.heartbeat_time.ToNanoseconds()
+            await eventually(lambda: beats(installed, before), what="the agent is with the first")
 
             async def answered() -> bool:
                 with contextlib.suppress(Unavailable):
@@ -96,6 +92,6 @@ async def is_gone(port: int) -> bool:
     return False
 
 
-async def beats(new_installation: Installation, since: int) -> bool:
-    status = (await new_installation.nodes())["n1"].status
+async def beats(installed: Installation, since: int) -> bool:
+    status = (await installed.nodes())["n1"].status
     return status.state == ONLINE and status.heartbeat_time.ToNanoseconds() > since + 2_000_000_000

@@ -112,8 +112,8 @@ async def agrees(worker: Started, source: Path, step: Step, expected: tuple[int,
     method, path, body = step
     answer = await worker.ask(method, path, filled(body, {"{input}": str(source)}))
     words = {str(source): "{input}", f"127.0.0.1:{worker.port}": "{worker}"}
-    told = plain(filled(answer.json() if answer.content else None, words))
-    assert (answer.status_code, told) == expected, step
+    document = plain(filled(answer.json() if answer.content else None, words))
+    assert (answer.status_code, document) == expected, step
     return True
 
 

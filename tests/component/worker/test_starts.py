@@ -44,8 +44,8 @@ async def test_a_worker_needs_nothing_but_a_broker(
             "PUT", "/connectors/in/config", {"connector.class": SOURCE, "file": str(source), "topic": "alone-lines"}
         )
         sink = {"connector.class": "FileStreamSink", "file": str(copy), "topics": "alone-lines"}
-        result = await worker.ask("PUT", "/connectors/out/config", {**sink, "fiel": "x"})
-        assert result.headers["keelman-notes"] == '["fiel: unknown, did you mean file?"]'
+        response = await worker.ask("PUT", "/connectors/out/config", {**sink, "fiel": "x"})
+        assert response.headers["keelman-notes"] == '["fiel: unknown, did you mean file?"]'
         assert "keelman-notes" not in (await worker.ask("GET", "/connectors/out")).headers
         logged = "connector_keys_unknown connector=out keys='fiel: unknown, did you mean file?'"
         await eventually(lambda: logged in " ".join(worker.output.split()), seconds=60)

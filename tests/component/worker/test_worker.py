@@ -82,9 +82,11 @@ async def test_rest_answers_as_connect_does(bootstrap: str, link: tuple[LinkSide
         )
         assert (await worker.ask("GET", "/connectors")).json() == []
 
-        result = await worker.ask("POST", "/connectors", {"name": " s/1 ", "config": SOURCE, "initial_state": "paused"})
-        assert (result.status_code, result.headers["location"]) == (201, f"http://{worker.id}/connectors/s%2F1")
-        assert result.json() == {"name": "s/1", "config": {**SOURCE, "name": "s/1"}, "tasks": [], "type": "source"}
+        response = await worker.ask(
+            "POST", "/connectors", {"name": " s/1 ", "config": SOURCE, "initial_state": "paused"}
+        )
+        assert (response.status_code, response.headers["location"]) == (201, f"http://{worker.id}/connectors/s%2F1")
+        assert response.json() == {"name": "s/1", "config": {**SOURCE, "name": "s/1"}, "tasks": [], "type": "source"}
         again = await worker.ask("POST", "/connectors", {"name": "s/1", "config": SOURCE})
         assert (again.status_code, again.json()["message"]) == (409, "Connector s/1 already exists")
         other = await worker.ask("PUT", "/connectors/s%2F1/config", {**SOURCE, "name": "t"})
@@ -217,8 +219,8 @@ async def test_workers_share_and_take_over(bootstrap: str, link: tuple[LinkSide,
             assert sorted(at(worker_process) + at(two)) == names
             assert all(not r.cut for r in side.runs.values()), "moved work was drained"
 
-            result = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
-            assert (result.status_code, result.headers["location"]) == (201, f"http://{two.id}/connectors/late")
+            response = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
+            assert (response.status_code, response.headers["location"]) == (201, f"http://{two.id}/connectors/late")
             assert "late" in (await two.ask("GET", "/connectors")).json(), "a worker reads what it has just written"
             names.append("late")
             await eventually(lambda: sorted(at(worker_process) + at(two)) == sorted(names))

@@ -43,9 +43,11 @@ async def test_classes_come_from_an_archive_that_is_made_once(tmp_path: Path) ->
     environment = {**os.environ, "KEELMAN_CACHE": str(cache)}
     assert "shared objects file" not in loaded(environment, tmp_path / "before.log")
     command = [sys.executable, "-m", "keelman.connectors.java.archive"]
-    said = [subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout for _ in "12"]
+    printed = [
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout for _ in "12"
+    ]
     archive = cache / "classes" / archive_file(jars, find()).name
-    assert [Path(item.strip()) for item in said] == [archive, archive]
+    assert [Path(item.strip()) for item in printed] == [archive, archive]
     result = archive.stat().st_mtime_ns
     assert "shared objects file" in loaded(environment, tmp_path / "after.log")
     assert archive.stat().st_mtime_ns == result

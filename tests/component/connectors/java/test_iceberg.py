@@ -33,9 +33,9 @@ def send(bootstrap: str, topic: str, numbers: range) -> None:
 def committed(bootstrap: str, name: str, topic: str) -> int:
     """The number of records before the offsets of the sink's group."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"})
-    result = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=30)
+    committed = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=30)
     consumer.close()
-    return sum(max(0, item.offset) for item in result)
+    return sum(max(0, item.offset) for item in committed)
 
 
 def begin_at_the_start(bootstrap: str, name: str, control: str) -> None:
@@ -69,8 +69,8 @@ async def test_every_row_is_in_the_table_once_over_kills_of_slot_and_worker(
     async with workers(worker):
         await asyncio.to_thread(send, bootstrap, topic, range(ROWS))
         config = {**sink_config(bootstrap, topic, warehouse), "tasks.max": "2"}
-        result = await worker.ask("PUT", f"/connectors/{name}/config", config)
-        assert (result.status_code, result.json().get("type")) == (201, "sink"), result.text
+        response = await worker.ask("PUT", f"/connectors/{name}/config", config)
+        assert (response.status_code, response.json().get("type")) == (201, "sink"), response.text
         await worker.reaches(name, "RUNNING", "RUNNING", "RUNNING", seconds=300)
         await eventually(lambda: in_kafka(ROWS), seconds=300, what="the sink has committed by its membership")
         assert sorted(await eventually(lambda: in_table(ROWS), seconds=300, what="rows are read back")) == list(

@@ -69,8 +69,8 @@ def committed(bootstrap: str, group: str, topic: str) -> int:
     """The group's offset in the topic's first partition; negative if it has none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        (result,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
-        return int(result.offset)
+        (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+        return int(committed.offset)
     finally:
         consumer.close()
 
@@ -94,8 +94,8 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
     async with workers(worker):
         for kind in ("Source", "Checkpoint", "Heartbeat"):
             name = f"{NAME}-{kind.lower()}"
-            result = await worker.ask("PUT", f"/connectors/{name}/config", config(bootstrap, kind), timeout=120)
-            assert (result.status_code, result.json().get("type")) == (201, "source"), result.text
+            response = await worker.ask("PUT", f"/connectors/{name}/config", config(bootstrap, kind), timeout=120)
+            assert (response.status_code, response.json().get("type")) == (201, "source"), response.text
             if kind == "Source":
                 await eventually(lambda: there(REMOTE, RECORDS), seconds=180, what="all is mirrored")
 
@@ -104,9 +104,10 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
         await asyncio.to_thread(send, bootstrap, NAME, range(RECORDS + 500, RECORDS + 1000))
         await eventually(lambda: there(REMOTE, RECORDS + 1000), seconds=180, what="all is mirrored after a kill")
         outcome = await read(REMOTE)
-        assert sorted(int(item.value()) for item in outcome) == list(range(RECORDS + 1000)), "each once"
+        assert sorted(int(message.value()) for message in outcome) == list(range(RECORDS + 1000)), "each once"
         assert all(
-            (item.partition(), item.headers()) == (int(item.value()) % 2, [("h", b"\x00\xff")]) for item in outcome
+            (message.partition(), message.headers()) == (int(message.value()) % 2, [("h", b"\x00\xff")])
+            for message in outcome
         )
 
         # The connector itself looks for topics, and requests new task configurations.
@@ -124,7 +125,9 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
             return max(0, await asyncio.to_thread(committed, bootstrap, READERS, REMOTE))
 
         behind = await eventually(follows, seconds=120, what="the group's offsets follow to the mirrored topic")
-        read_before = [int(item.value()) for item in outcome if item.partition() == 0 and item.offset() < behind]
+        read_before = [
+            int(message.value()) for message in outcome if message.partition() == 0 and message.offset() < behind
+        ]
         assert 0 < len(read_before) <= RECORDS // 2, "the mirrored topic has offsets that mark transactions, too"
         assert max(read_before) < RECORDS
         for kind in ("source", "heartbeat"):

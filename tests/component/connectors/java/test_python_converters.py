@@ -27,8 +27,8 @@ pytestmark = [pytest.mark.component, needs_java()]
 
 def test_all_that_connects_data_may_be_crosses_and_comes_back() -> None:
     command = [sys.executable, "-m", "support.java.data"]
-    said = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
-    tree = json.loads(said.splitlines()[-1])
+    printed = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
+    tree = json.loads(printed.splitlines()[-1])
     assert {what: is_so for what, is_so in tree.items() if is_so is not True} == {}
 
 

@@ -23,9 +23,9 @@ SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 def scripted(broker: SecureBroker, name: str, classes: Path, tmp_path: Path) -> Scripted:
     """A task whose records are produced without a login."""
     create_topic(broker.at("PLAINTEXT"), name)
-    new_scripted = Scripted(broker.at("PLAINTEXT"), name, classes, tmp_path)
-    new_scripted.send(["v0", "v1"])
-    return new_scripted
+    scripted_sink = Scripted(broker.at("PLAINTEXT"), name, classes, tmp_path)
+    scripted_sink.send(["v0", "v1"])
+    return scripted_sink
 
 
 def copies(scripted: Scripted, worker: dict[str, str]) -> None:

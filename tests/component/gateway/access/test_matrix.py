@@ -73,8 +73,8 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
     folder = tmp_path_factory.mktemp("access")
     file = folder / "access.toml"
     file.write_text("".join(token_lines(name) for name in CALLERS))
-    async with running_system(folder, {"node-1": "127.0.0.1"}, {"access-file": str(file)}) as new_running_system:
-        async with as_caller(new_running_system, "admin") as admin:
+    async with running_system(folder, {"node-1": "127.0.0.1"}, {"access-file": str(file)}) as system:
+        async with as_caller(system, "admin") as admin:
             spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1"))
             request = brokers.CreateBrokerClusterRequest(name="outside", spec=spec)
             await admin.connect("broker_cluster").CreateBrokerCluster(request)
@@ -89,7 +89,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
                 await admin.connect("connector_definition").CreateConnectorDefinition(
                     definitions.CreateConnectorDefinitionRequest(name=f"of-{name}", spec=defined)
                 )
-        yield new_running_system
+        yield system
 
 
 def token_lines(name: str) -> str:
@@ -164,14 +164,14 @@ async def outcome(link: Channel, path: str, authorization: str, operation: str, 
     """
     method = descriptor_pool.Default().FindMethodByName(path.removeprefix("/").replace("/", "."))
     kind, answer = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
-    kind_given = kind() if expected == "own" else about_mine(kind, method.name, operation)
+    request_type = kind() if expected == "own" else about_mine(kind, method.name, operation)
     streams = ("stream" if method.client_streaming else "unary", "stream" if method.server_streaming else "unary")
     make: Any = getattr(link, "_".join(streams))
     call = make(path, request_serializer=kind.SerializeToString, response_deserializer=answer.FromString)
     metadata = (("authorization", authorization),) if authorization else ()
-    sent: Any = kind_given
+    sent: Any = request_type
     if method.client_streaming:  # a client that is refused while it writes may not get the reason
-        sent = iter([] if method.server_streaming else [kind_given])
+        sent = iter([] if method.server_streaming else [request_type])
     seconds = STREAM_SECONDS if method.server_streaming and not expected.isdigit() else 30
     try:
         result = call(sent, metadata=metadata, timeout=seconds)

@@ -22,8 +22,8 @@ from support.gateway.worker_clusters import started_cluster
 
 @pytest_asyncio.fixture(scope="module")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    async with running_system(tmp_path_factory.mktemp("system")) as new_running_system:
-        async with channel(new_running_system.gateway.address) as to:
+    async with running_system(tmp_path_factory.mktemp("system")) as system:
+        async with channel(system.gateway.address) as to:
             node = NodeServiceStub(to)
 
             async def online() -> bool:
@@ -34,7 +34,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
             spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1"))
             request = brokers.CreateBrokerClusterRequest(name="outside", spec=spec)
             await BrokerClusterServiceStub(to).CreateBrokerCluster(request)
-        yield new_running_system
+        yield system
 
 
 @pytest_asyncio.fixture(scope="module")

@@ -47,11 +47,11 @@ async def test_the_proxy_changes_nothing(http: httpx.AsyncClient, demo: str) -> 
             ],
         )
         assert answer.status_code == 299
-        told = answer.json()
-        assert told["method"] == "PATCH"
-        assert told["target"] == "/echo/a%2Fb%20c/%C3%BC;v=1?x=%2F&x=2&flag"
-        assert (told["size"], told["sha256"]) == (len(body), hashlib.sha256(body).hexdigest())
-        headers = [(k, v) for k, v in told["headers"] if k not in ("host", "content-length", "transfer-encoding")]
+        document = answer.json()
+        assert document["method"] == "PATCH"
+        assert document["target"] == "/echo/a%2Fb%20c/%C3%BC;v=1?x=%2F&x=2&flag"
+        assert (document["size"], document["sha256"]) == (len(body), hashlib.sha256(body).hexdigest())
+        headers = [(k, v) for k, v in document["headers"] if k not in ("host", "content-length", "transfer-encoding")]
         assert headers == [
             (k.lower(), v)
             for k, v in answer.request.headers.multi_items()
@@ -67,9 +67,9 @@ async def test_the_proxy_sends_dots_and_no_body_as_they_are(system: System, demo
     answer = await raw_http(
         system, b"DELETE /clusters/demo/echo/../x//%2e%2e/ HTTP/1.1\r\nHost: g\r\nConnection: close\r\n\r\n"
     )
-    told = json.loads(answer.partition(b"\r\n\r\n")[2])
-    assert told["target"] == "/echo/../x//%2e%2e/?"
-    assert {k for k, _ in told["headers"]} == {"host"}
+    document = json.loads(answer.partition(b"\r\n\r\n")[2])
+    assert document["target"] == "/echo/../x//%2e%2e/?"
+    assert {k for k, _ in document["headers"]} == {"host"}
 
 
 async def raw_http(system: System, request: bytes) -> bytes:
@@ -164,8 +164,8 @@ async def test_index_and_health(http: httpx.AsyncClient, demo: str) -> None:
     assert index["version"]
     assert {"name": demo, "state": "RUNNING", "path": f"/clusters/{demo}/"} in index["clusters"]
     assert (await http.get("/healthz")).json() == {"status": "healthy"}
-    told = (await http.get("/metrics")).text
-    samples = {(s.name, *s.labels.values()): s.value for f in text_string_to_metric_families(told) for s in f.samples}
+    text = (await http.get("/metrics")).text
+    samples = {(s.name, *s.labels.values()): s.value for f in text_string_to_metric_families(text) for s in f.samples}
     assert samples["keelman_gateway_state_up",] == 1
     assert samples["keelman_worker_cluster_state", demo, "RUNNING"] == 1
     assert samples["keelman_worker_cluster_ready_workers", demo] == 1

@@ -44,8 +44,8 @@ LIMIT = ("TooManyRequestsException", 429, "Limit exceeded. Resource limit reache
 async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
     """Gateways without quotas, and two with quotas."""
     folder = tmp_path_factory.mktemp("accounts")
-    async with bare_system(folder, {}, QUOTAS, QUOTAS, buckets=str(folder / "buckets")) as new_bare_system:
-        yield new_bare_system
+    async with bare_system(folder, {}, QUOTAS, QUOTAS, buckets=str(folder / "buckets")) as system:
+        yield system
 
 
 def plugin(name: str) -> dict[str, Any]:
@@ -73,8 +73,8 @@ async def test_another_account_sees_nothing_in_any_operation(bare: Bare) -> None
     }
 
     def failed() -> dict[str, Any] | None:
-        told: dict[str, Any] = sdk.describe_connector(connectorArn=there["connectorArn"])
-        return told if told["connectorState"] == "FAILED" else None
+        described: dict[str, Any] = sdk.describe_connector(connectorArn=there["connectorArn"])
+        return described if described["connectorState"] == "FAILED" else None
 
     described = await eventually(failed, seconds=90, what="nobody answers at the connector's brokers")
     assert described["stateDescription"]["code"] == "ClusterError.BrokerUnreachable"
@@ -86,12 +86,12 @@ async def test_another_account_sees_nothing_in_any_operation(bare: Bare) -> None
     }  # fmt: skip
     for operation in MODEL.operation_names:
         shape = MODEL.operation_model(operation).input_shape
-        legal_given = legal(operation, there)
+        answered = legal(operation, there)
         call: Callable[..., Any] = getattr(other, _method(operation))
         named = [name for name in shape.members if name in KINDS]
         if not named:
             continue
-        kind, status, message = refusal(call, **legal_given)
+        kind, status, message = refusal(call, **answered)
         assert (kind, status) == ("NotFoundException", 404), (operation, message)
     for arn in (there["customPluginArn"], there["workerConfigurationArn"]):
         assert refusal(other.list_tags_for_resource, resourceArn=arn)[0] == "NotFoundException"
@@ -99,8 +99,8 @@ async def test_another_account_sees_nothing_in_any_operation(bare: Bare) -> None
         ("plugins", [{"customPlugin": {"customPluginArn": there["customPluginArn"], "revision": 1}}]),
         ("workerConfiguration", {"workerConfigurationArn": there["workerConfigurationArn"], "revision": 1}),
     ):
-        legal_given = connector("b", NOWHERE, CONFIG, **{member: value})
-        assert refusal(other.create_connector, **legal_given)[0] == "NotFoundException"
+        answered = connector("b", NOWHERE, CONFIG, **{member: value})
+        assert refusal(other.create_connector, **answered)[0] == "NotFoundException"
     assert other.list_connectors()["connectors"] == []
     assert other.list_worker_configurations()["workerConfigurations"] == []
     assert [custom_plugin["name"] for custom_plugin in other.list_custom_plugins()["customPlugins"]] == ["built-in"]
@@ -163,15 +163,15 @@ async def test_buckets_and_secrets_are_those_of_the_account(bare: Bare) -> None:
     assert message.startswith(f"Invalid parameter location.s3Location.bucketArn: {denied.format('logs')}")
     for bucket, enabled in (("logs", True), ("others-logs", True), ("logs", False)):
         logs = {"workerLogDelivery": {"s3": {"enabled": enabled, "bucket": bucket}}}
-        others_given = others(f"scoped-{bucket}-{enabled}", logDelivery=logs)
+        other_request = others(f"scoped-{bucket}-{enabled}", logDelivery=logs)
         if bucket == "logs" and enabled:
-            kind, _, message = refusal(other.create_connector, **others_given)
+            kind, _, message = refusal(other.create_connector, **other_request)
             assert kind == "ForbiddenException"
             assert message.startswith(
                 f"Invalid parameter logDelivery.workerLogDelivery.s3.bucket: {denied.format(bucket)}"
             )
         else:
-            other.create_connector(**others_given)
+            other.create_connector(**other_request)
     bare.sdk.create_connector(**connector("scoped", NOWHERE, CONFIG))
     async with channel(bare.state.address) as link:
         stub: Any = DedicatedConnectorServiceStub(link)
@@ -218,8 +218,8 @@ def test_what_is_sent_is_answered(bare: Bare) -> None:
     cluster = {"apacheKafkaCluster": {"bootstrapServers": NOWHERE, "vpc": vpc}}
     sent = legal("CreateConnector", {"workerConfigurationArn": of}) | {"networkType": "DUAL", "kafkaCluster": cluster}
     arn = sdk.create_connector(**sent)["connectorArn"]
-    told = sdk.describe_connector(connectorArn=arn)
-    assert {name: told[name] for name in sent if name != "tags"} == {k: v for k, v in sent.items() if k != "tags"}
+    described = sdk.describe_connector(connectorArn=arn)
+    assert {name: described[name] for name in sent if name != "tags"} == {k: v for k, v in sent.items() if k != "tags"}
     (listed,) = sdk.list_connectors(connectorNamePrefix=sent["connectorName"])["connectors"]
     assert {"connectorConfiguration", "stateDescription", "tags"}.isdisjoint(listed)
     assert {name: listed[name] for name in listed if name in sent} == {

@@ -56,8 +56,8 @@ async def bare(broker: SecureBroker, tmp_path_factory: pytest.TempPathFactory) -
         by_token = broker.with_tokens_of(tokens.url) | {ALLOWED_KEY: tokens.url}
         del by_token["bootstrap.servers"]
         roles = role(GOOD, properties(SECRET)) + role(WRONG, properties("another")) + role(BY_TOKEN, by_token)
-        async with bare_system(folder, roles=roles, **{"oauth-urls": tokens.url}) as new_bare_system:
-            yield new_bare_system
+        async with bare_system(folder, roles=roles, **{"oauth-urls": tokens.url}) as system:
+            yield system
 
 
 async def failed(bare: Bare, sent: dict[str, Any]) -> dict[str, str]:

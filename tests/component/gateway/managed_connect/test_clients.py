@@ -38,8 +38,8 @@ LATER_STATES = {"PAUSED", "PAUSING", "RESUMING", "RESTARTING"}
 
 @pytest.fixture(scope="module")
 async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
-    async with bare_system(tmp_path_factory.mktemp("clients")) as new_bare_system:
-        yield new_bare_system
+    async with bare_system(tmp_path_factory.mktemp("clients")) as system:
+        yield system
 
 
 def older_client(endpoint: str, folder: Path) -> Any:
@@ -72,13 +72,13 @@ def test_an_older_sdk(bare: Bare, tmp_path: Path) -> None:
     older = older_client(bare.endpoints[0], tmp_path)
     content = b64encode(PROPERTIES).decode()
     of = older.create_worker_configuration(name="older", propertiesFileContent=content)["workerConfigurationArn"]
-    told = older.describe_worker_configuration(workerConfigurationArn=of)
-    assert told["latestRevision"]["propertiesFileContent"] == content
+    described = older.describe_worker_configuration(workerConfigurationArn=of)
+    assert described["latestRevision"]["propertiesFileContent"] == content
     scaled = autoscaled()
     del scaled["autoScaling"]["maxAutoscalingTaskCount"]
     arn = older.create_connector(**connector("older", NOWHERE, CONFIG, capacity=scaled))["connectorArn"]
-    told = older.describe_connector(connectorArn=arn)
-    assert (told["connectorState"], told["capacity"]) == ("CREATING", scaled)
+    described = older.describe_connector(connectorArn=arn)
+    assert (described["connectorState"], described["capacity"]) == ("CREATING", scaled)
     with pytest.raises(older.exceptions.BadRequestException, match="currentVersion"):
         older.update_connector(connectorArn=arn, currentVersion="K", capacity=scaled)
     with pytest.raises(older.exceptions.ConflictException, match="already exists"):

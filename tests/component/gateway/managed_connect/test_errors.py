@@ -65,9 +65,9 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[tuple
 
 @pytest.fixture(scope="module")
 def raw(world: tuple[Refusing, str]) -> Iterator[Raw]:
-    new_raw = Raw(world[1])
-    yield new_raw
-    new_raw.close()
+    raw = Raw(world[1])
+    yield raw
+    raw.close()
 
 
 def declared(operation: str) -> set[str]:
@@ -77,8 +77,8 @@ def declared(operation: str) -> set[str]:
 
 def request(operation: str) -> Wire:
     """A legal request; its ARNs are of missing resources."""
-    legal_given = legal(operation, {"customPluginArn": unknown_arn("custom-plugin")})
-    return Wire.of(operation, legal_given)
+    answered = legal(operation, {"customPluginArn": unknown_arn("custom-plugin")})
+    return Wire.of(operation, answered)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

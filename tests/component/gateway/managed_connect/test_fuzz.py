@@ -172,9 +172,9 @@ def test_answers_to_requests_by_chance(endpoint: tuple[str, dict[str, str]], htt
             is_declared = (answer.status_code == 200 and kind is None) or kind in errors
             assert is_declared, (call[:4], content[:300], answer.text)
         if method != "HEAD":
-            told = answer.json()
-            assert kind is None or set(told) == {"message"}, told
-            assert _has_no_null(told), told
+            document = answer.json()
+            assert kind is None or set(document) == {"message"}, document
+            assert _has_no_null(document), document
 
     judge()
     assert sum(seen.values()) >= CASES

@@ -112,8 +112,8 @@ async def _described(world: World, name: str, key: str, content: str, state: str
     custom_plugin = world.sdk.create_custom_plugin(name=name, contentType=content, location=location)
 
     def reached() -> dict[str, Any] | None:
-        told: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=custom_plugin["customPluginArn"])
-        return told if told["customPluginState"] == state else None
+        described: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=custom_plugin["customPluginArn"])
+        return described if described["customPluginState"] == state else None
 
     answer: dict[str, Any] = await eventually(reached, seconds=60, what=f"{name} is {state}")
     return answer

@@ -34,9 +34,9 @@ async def test_a_connector_is_made_changed_steered_and_deleted(world: World, tmp
         "life", world.bootstrap, config, connectorDescription="a life", tags={"team": "blue", "db.password": "x"},
         workerConfiguration={"workerConfigurationArn": own_arn, "revision": 1},
     )  # fmt: skip
-    new_connector = sdk.create_connector(**sent)
-    arn = new_connector["connectorArn"]
-    assert (new_connector["connectorName"], new_connector["connectorState"]) == ("life", "CREATING")
+    created_connector = sdk.create_connector(**sent)
+    arn = created_connector["connectorArn"]
+    assert (created_connector["connectorName"], created_connector["connectorState"]) == ("life", "CREATING")
     assert refusal(sdk.create_connector, **sent)[0] == "ConflictException"
     assert sdk.describe_connector(connectorArn=arn)["connectorName"] == "life"
     first = await world.state(arn, "RUNNING")

@@ -19,8 +19,8 @@ There = dict[str, str]
 
 @pytest.fixture(scope="module")
 async def bare(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Bare]:
-    async with bare_system(tmp_path_factory.mktemp("bare")) as new_bare_system:
-        yield new_bare_system
+    async with bare_system(tmp_path_factory.mktemp("bare")) as system:
+        yield system
 
 
 @pytest.fixture(scope="module")
@@ -43,9 +43,9 @@ def there(bare: Bare) -> There:
 
 @pytest.fixture(scope="module")
 def raw(bare: Bare) -> Iterator[Raw]:
-    new_raw = Raw(bare.endpoints[0])
-    yield new_raw
-    new_raw.close()
+    raw = Raw(bare.endpoints[0])
+    yield raw
+    raw.close()
 
 
 def refused(raw: Raw, case: Case, there: There) -> str:

@@ -29,8 +29,8 @@ async def described(world: World, arn: str, state: str) -> dict[str, Any]:
     """A plugin's description, once it is in a state."""
 
     def reached() -> dict[str, Any] | None:
-        told: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=arn)
-        return told if told["customPluginState"] == state else None
+        described: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=arn)
+        return described if described["customPluginState"] == state else None
 
     answer: dict[str, Any] = await eventually(reached, what=f"{arn} is {state}")
     return answer
@@ -79,8 +79,8 @@ async def test_a_plugin_that_cannot_be_says_why(world: World) -> None:
         assert told["stateDescription"]["code"] == code
         assert key in told["stateDescription"]["message"]
         assert "latestRevision" not in told
-        connector_given = connector(f"with-{name}", world.bootstrap, {"connector.class": "X"}, plugins=plugins(arn))
-        assert "CREATE_FAILED, not ACTIVE" in bad_request(sdk.create_connector, **connector_given)
+        created_connector = connector(f"with-{name}", world.bootstrap, {"connector.class": "X"}, plugins=plugins(arn))
+        assert "CREATE_FAILED, not ACTIVE" in bad_request(sdk.create_connector, **created_connector)
         sdk.delete_custom_plugin(customPluginArn=arn)
     wrong = plugin("wrong", "x.zip")
     wrong["location"]["s3Location"]["bucketArn"] = "arn:aws:iam:::x"

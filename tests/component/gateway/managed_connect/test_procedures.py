@@ -147,10 +147,12 @@ async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_
 
         def over() -> dict[str, Any] | None:
             before = sdk.describe_connector(connectorArn=arn)["connectorState"]
-            told: dict[str, Any] = sdk.describe_connector_operation(connectorOperationArn=begun)
-            if told["connectorOperationState"] == "ROLLBACK_COMPLETE":
-                return told
-            assert told["connectorOperationState"] in ("PENDING", "UPDATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"), told
+            described: dict[str, Any] = sdk.describe_connector_operation(connectorOperationArn=begun)
+            if described["connectorOperationState"] == "ROLLBACK_COMPLETE":
+                return described
+            assert described["connectorOperationState"] in ("PENDING", "UPDATE_IN_PROGRESS", "ROLLBACK_IN_PROGRESS"), (
+                described
+            )
             assert before == "UPDATING"
             with path.open("a") as file:  # a task that has nothing to write does not notice it
                 file.write("more\n")

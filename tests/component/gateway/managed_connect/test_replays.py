@@ -22,8 +22,8 @@ USED = "Signature already used: a request is taken once; sign each again"
 @pytest.fixture
 async def bare(tmp_path: Path) -> AsyncIterator[Bare]:
     """Two gateways of one state service."""
-    async with bare_system(tmp_path, {}, {}) as new_bare_system:
-        yield new_bare_system
+    async with bare_system(tmp_path, {}, {}) as system:
+        yield system
 
 
 class Recorded:

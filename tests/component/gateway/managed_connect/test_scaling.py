@@ -49,9 +49,9 @@ async def test_workers_come_with_a_load_and_go_with_it(world: World, tmp_path: P
     dedicated = "mc-" + arn.rpartition("/")[2].rpartition("-")[0].replace("-", "")
 
     async def has(workers: int, tasks: int) -> bool:
-        told: dict[str, Any] = sdk.describe_connector(connectorArn=arn)
-        assert told["connectorState"] == "RUNNING", told
-        assert (told["capacity"], told["connectorConfiguration"]) == (CAPACITY, config)
+        described: dict[str, Any] = sdk.describe_connector(connectorArn=arn)
+        assert described["connectorState"] == "RUNNING", described
+        assert (described["capacity"], described["connectorConfiguration"]) == (CAPACITY, config)
         shown = await scaled.shown() == (workers, tasks, config["tasks.max"])
         return shown and await worker_count(world) == workers
 

@@ -13,8 +13,8 @@ NUMBERS = itertools.count()
 @pytest.fixture(scope="session")
 async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OharaWorld]:
     """State, a gateway, and obedient agents on node00, node01 and node02."""
-    async with ohara_world(tmp_path_factory.mktemp("ohara")) as new_ohara_world:
-        yield new_ohara_world
+    async with ohara_world(tmp_path_factory.mktemp("ohara")) as started_world:
+        yield started_world
 
 
 @pytest.fixture(scope="session")

@@ -110,12 +110,12 @@ async def test_one_that_is_deleted_can_be_made_again_at_once(wire: JsClient, gro
 
 async def test_a_put_changes_what_may_be_changed(wire: JsClient, group: str) -> None:
     await brokers(wire, "bk", group, start=False)
-    new_wire = await wire.get("brokers", "bk", group)
+    opened_wire = await wire.get("brokers", "bk", group)
     changed = await wire.update(
         "brokers", "bk", group, **{"num.partitions": 3, "xms": 1, "imageName": "no", "own": "x"}
     )
     expected = {"num.partitions": 3, "xms": 1, "own": "x", "lastModified": changed["lastModified"]}
-    assert changed == new_wire | expected
+    assert changed == opened_wire | expected
     assert changed == await wire.get("brokers", "bk", group)
     for body, message in (
         ({"num.partitions": 0}, "num.partitions: the number must be [1, 2147483647], actual:0"),

@@ -151,16 +151,16 @@ async def test_what_goes_wrong_is_told(live: JsClient, tmp_path: Path) -> None:
 
 
 async def test_what_cannot_be_is_refused(live: JsClient, tmp_path: Path) -> None:
-    source_given = source("c", tmp_path / "f")
-    lost = await live.refused("POST", "/connectors", source_given | {"workerClusterKey": "nowk"})
+    source_config = source("c", tmp_path / "f")
+    lost = await live.refused("POST", "/connectors", source_config | {"workerClusterKey": "nowk"})
     assert (lost.code, lost.message) == (DATA_CHECK, f"type:worker {key('nowk')} does not exist ")
-    topicless = await live.refused("POST", "/connectors", source_given | {"topicKeys": ["no"]})
+    topicless = await live.refused("POST", "/connectors", source_config | {"topicKeys": ["no"]})
     assert topicless.message == f"type:topic {key('no')} does not exist "
     column = {"order": 1, "name": "a", "newName": "b", "dataType": "INT"}
-    twice = await live.refused("POST", "/connectors", source_given | {"columns": [column, column]})
+    twice = await live.refused("POST", "/connectors", source_config | {"columns": [column, column]})
     assert (twice.code, twice.message) == (BAD_VALUE, "duplicate order:List(1, 1)")
-    await live.create("connectors", **source_given | {"topicKeys": []})
-    assert (await live.refused("POST", "/connectors", source_given)).code == ILLEGAL_STATE
+    await live.create("connectors", **source_config | {"topicKeys": []})
+    assert (await live.refused("POST", "/connectors", source_config)).code == ILLEGAL_STATE
     assert (await live.refused("PUT", "/connectors/c/start")).message == "topicKeys can't be empty"
     await live.create("topics", name="idle", brokerClusterKey="default")
     await live.update("connectors", "c", topicKeys=["idle"])
@@ -267,10 +267,10 @@ async def classes_of_files_stay_known(live: JsClient, system: Keelman) -> None:
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresqlServer]:
-    with running_postgresql({}) as new_running_postgresql:
-        with psycopg.connect(new_running_postgresql.url("postgres")) as connection:
+    with running_postgresql({}) as database:
+        with psycopg.connect(database.url("postgres")) as connection:
             connection.execute(TABLES)
-        yield new_running_postgresql
+        yield database
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +317,7 @@ async def test_tables_of_a_database_are_told_with_columns_and_keys(driven: JsCli
     assert (note["schemaPattern"], note["name"]) == ("other", "notes")
     assert (await driven.ok("POST", "/inspect/rdb", query | {"tableName": "none"}))["tables"] == []
 
-    for changed, code, said in (
+    for changed, code, message in (
         ({"url": "jdbc:mysql://127.0.0.1/x"}, ILLEGAL_ARGUMENT, "no JDBC driver for jdbc:mysql"),
         ({"url": "jdbc:postgresql://127.0.0.1:1/x"}, ILLEGAL_ARGUMENT, "refused"),
         ({"url": f"{query['url']}none"}, ILLEGAL_ARGUMENT, 'database "postgresnone" does not exist'),
@@ -326,4 +326,6 @@ async def test_tables_of_a_database_are_told_with_columns_and_keys(driven: JsCli
         ({"workerClusterKey": "none"}, DATA_CHECK, f"type:worker {key('none')} does not exist "),
     ):
         refused = await driven.refused("POST", "/inspect/rdb", query | changed)
-        assert (refused.code, said in refused.message, "no secret" in refused.message) == (code, True, False), refused
+        assert (refused.code, message in refused.message, "no secret" in refused.message) == (code, True, False), (
+            refused
+        )

@@ -223,8 +223,8 @@ async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) ->
     await wire.reaches("brokers", "bk", "RUNNING", seconds=SECONDS)
     admin = AdminClient({"bootstrap.servers": f"{HOSTS['n1']}:{stopped['clientPort']}"})
     resource = ConfigResource(ConfigResource.Type.BROKER, "0")
-    told = await asyncio.to_thread(admin.describe_configs([resource])[resource].result, 60)
-    assert {name: told[name].value for name in changes} == {name: str(value) for name, value in changes.items()}
+    described = await asyncio.to_thread(admin.describe_configs([resource])[resource].result, 60)
+    assert {name: described[name].value for name in changes} == {name: str(value) for name, value in changes.items()}
     at, before = await metrics_of(wire, "bk"), agents.processes("n1", "kafka.Kafka")
     assert "kafka_server_brokertopicmetrics_count" in at
     await wire.act("brokers", "bk", "stop", force="true")

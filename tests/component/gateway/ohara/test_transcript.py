@@ -86,9 +86,9 @@ def compare(answer: dict[str, Any], printed: dict[str, Any], *, sent: dict[str, 
 @pytest.fixture(scope="module")
 async def own(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[OharaWorld]:
     """A system with only the document's node and broker cluster."""
-    async with ohara_world(tmp_path_factory.mktemp("transcript")) as new_ohara_world:
-        await brokers(new_ohara_world.js, "bk")
-        yield new_ohara_world
+    async with ohara_world(tmp_path_factory.mktemp("transcript")) as started_world:
+        await brokers(started_world.js, "bk")
+        yield started_world
 
 
 async def test_every_call_of_the_document_answers_as_printed(own: OharaWorld) -> None:

@@ -80,8 +80,8 @@ async def world(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[World
             await clients.create_managed(name, *NODES)
         app = OharaApi({"workers": Workers(OharaControl(clients.channel))}, max_body_bytes=1 << 20)
         web = httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://gateway/v0")
-        new_world = World(clients, agents, await stack.enter_async_context(web))
-        yield new_world
+        started_world = World(clients, agents, await stack.enter_async_context(web))
+        yield started_world
 
 
 @pytest.fixture

@@ -75,8 +75,8 @@ def documented() -> list[Rule]:
 
 @pytest.fixture
 async def closed(tmp_path: Path) -> AsyncIterator[SecureBroker]:
-    async with secure_broker(tmp_path / "broker", closed=True) as new_secure_broker:
-        yield new_secure_broker
+    async with secure_broker(tmp_path / "broker", closed=True) as secured:
+        yield secured
 
 
 class Worker:
@@ -154,9 +154,9 @@ async def test_the_documented_rules_are_enough_and_each_is_needed(closed: Secure
             rule.allow(admin)
     read, written = tmp_path / "in.txt", tmp_path / "out.txt"
     read.write_text("one\ntwo\n")
-    async with running_nodes(tmp_path, ["n1"]) as nodes, channel(f"127.0.0.1:{nodes.state.port}") as new_channel:
+    async with running_nodes(tmp_path, ["n1"]) as nodes, channel(f"127.0.0.1:{nodes.state.port}") as connection:
         nodes.start_agent("n1")
-        clients = Clients(new_channel)
+        clients = Clients(connection)
         await nodes.are_online(clients)
         worker = await started(clients, closed, admin, group)
         await worker.configure("in", source(read, "orders-a"))

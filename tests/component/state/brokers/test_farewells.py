@@ -56,11 +56,11 @@ async def joined(group: GroupClient, worker: str, member: str = "") -> Joined:
         return False
 
     await eventually(known, seconds=60, what="the coordinator answers")
-    result = await group.join(member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
-    if result.error == codes.MEMBER_ID_REQUIRED:
-        result = await group.join(result.member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
-    assert result.error == codes.NONE
-    return result
+    joining = await group.join(member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
+    if joining.error == codes.MEMBER_ID_REQUIRED:
+        joining = await group.join(joining.member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
+    assert joining.error == codes.NONE
+    return joining
 
 
 @pytest.mark.parametrize("delay", ["3000", "", "0"])
@@ -79,18 +79,18 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             worker_clusters.create(tx, name, WorkerClusterSpec("brokers", count=1, properties=properties))
 
         async def lead() -> None:
-            result = await joined(group, LEADER)
+            joining = await joined(group, LEADER)
             while True:
-                own = {m: decode_metadata(raw) for m, raw in result.members}
+                own = {m: decode_metadata(raw) for m, raw in joining.members}
                 told.append({m.url: m.own is not None and m.own.leaving for m in own.values()})
-                answer = encode_assignment(MemberAssignment(result.leader, f"http://{LEADER}", 0, (), (), 0))
-                await group.sync(result.generation, result.member, [(item, answer) for item in own])
+                answer = encode_assignment(MemberAssignment(joining.leader, f"http://{LEADER}", 0, (), (), 0))
+                await group.sync(joining.generation, joining.member, [(item, answer) for item in own])
 
-                async def over(new_joined: Joined = result) -> bool:
-                    return await group.heartbeat(new_joined.generation, new_joined.member, seconds=30) != codes.NONE
+                async def over(joined_node: Joined = joining) -> bool:
+                    return await group.heartbeat(joined_node.generation, joined_node.member, seconds=30) != codes.NONE
 
                 await eventually(over, seconds=LONG_MS / 1000, what="a next round")
-                result = await joined(group, LEADER, result.member)
+                joining = await joined(group, LEADER, joining.member)
 
         leading = asyncio.create_task(lead())
         try:

@@ -82,16 +82,18 @@ async def test_client_properties_reach_the_probe_events_workers_and_reports(
         await clients.start_workers("demo")
         await eventually(lambda: "worker/demo/0" in agent.workloads)
         workload = agent.workloads["worker/demo/0"]
-        properties_given = dict(workload.spec.worker.properties)
+        written_properties = dict(workload.spec.worker.properties)
         security = {k: v for k, v in properties.items() if k.startswith(("security.", "sasl.", "ssl."))}
-        assert properties_given.items() >= security.items()
-        assert not [k for k in properties_given if k.startswith(("producer.s", "consumer.s", "admin.s"))], (
+        assert written_properties.items() >= security.items()
+        assert not [k for k in written_properties if k.startswith(("producer.s", "consumer.s", "admin.s"))], (
             "never to other brokers"
         )
-        assert properties_given["consumer.max.poll.records"] == "123"
-        assert "max.poll.records" not in properties_given
+        assert written_properties["consumer.max.poll.records"] == "123"
+        assert "max.poll.records" not in written_properties
         assert (
-            properties_given["client.dns.lookup"] == properties_given["producer.client.dns.lookup"] == "use_all_dns_ips"
+            written_properties["client.dns.lookup"]
+            == written_properties["producer.client.dns.lookup"]
+            == "use_all_dns_ips"
         )
         assert dict(workload.spec.worker.reports_client_properties) == properties
         assert dict(agent.workloads["spark/n1"].spec.spark.reports_client_properties) == properties

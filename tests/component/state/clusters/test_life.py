@@ -26,8 +26,8 @@ HALTED = worker_cluster_pb2.ROLLOUT_STATE_HALTED
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with running_nodes(tmp_path) as new_running_nodes:
-        yield new_running_nodes
+    async with running_nodes(tmp_path) as nodes:
+        yield nodes
 
 
 class Life:
@@ -68,8 +68,8 @@ class Life:
 
     async def plans(self) -> list[str]:
         """Each change of each plan, the newest plan first."""
-        async with channel(f"127.0.0.1:{self.port}") as new_channel:
-            answer = await plan_service_pb2_grpc.PlanServiceStub(new_channel).ListPlans(
+        async with channel(f"127.0.0.1:{self.port}") as connection:
+            answer = await plan_service_pb2_grpc.PlanServiceStub(connection).ListPlans(
                 plan_service_pb2.ListPlansRequest()
             )
         return [f"{c.workload}: {c.reason}" for plan in answer.plans for c in plan.changes]
@@ -78,8 +78,8 @@ class Life:
 async def test_a_worker_cluster_rolls_halts_shrinks_drains_and_grows(system: Nodes, bootstrap: str) -> None:
     for node in NODES:
         system.start_agent(node)
-    async with channel(f"127.0.0.1:{system.state.port}") as new_channel:
-        clients = Clients(new_channel)
+    async with channel(f"127.0.0.1:{system.state.port}") as connection:
+        clients = Clients(connection)
         life = Life(clients, system.state.port)
         await system.are_online(clients)
         await clients.create_external("kafka", bootstrap)

@@ -67,10 +67,10 @@ async def test_a_write_whose_commit_was_cut_off_is_found_by_the_next(url: str) -
     async with open_store(url) as store:
         async with store.database.write() as turn:  # the effect of such a write: rows that the snapshot does not have
             tx = Transaction(turn, store.snapshot, store.snapshot.draft(), store.database.clock(), NOUNS)
-            result = broker_clusters.create(tx, "ext", EXTERNAL)
-            await write_rows(turn.session, NOUNS, [Change(result.NOUN, result.name, None, result)], tx.events)
+            cluster = broker_clusters.create(tx, "ext", EXTERNAL)
+            await write_rows(turn.session, NOUNS, [Change(cluster.NOUN, cluster.name, None, cluster)], tx.events)
         assert "ext" not in store.snapshot.broker_clusters
         async with store.write() as tx:
-            assert tx.snapshot.broker_clusters["ext"] == result
-            broker_clusters.delete(tx, "ext", result.etag)
+            assert tx.snapshot.broker_clusters["ext"] == cluster
+            broker_clusters.delete(tx, "ext", cluster.etag)
         assert store.snapshot.broker_clusters["ext"].goal is ClusterGoal.DELETED

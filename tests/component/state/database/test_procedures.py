@@ -54,8 +54,8 @@ async def installation(
         nodes.state.flags += ("--database", database)
         await nodes.state.start()
         nodes.start_agent("n1")
-        async with channel(f"127.0.0.1:{nodes.state.port}") as new_channel:
-            clients = Clients(new_channel)
+        async with channel(f"127.0.0.1:{nodes.state.port}") as connection:
+            clients = Clients(connection)
             await nodes.are_online(clients)
             await clients.create_external("default", bootstrap)
             for name in ("same", "changed"):

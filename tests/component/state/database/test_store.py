@@ -138,12 +138,12 @@ async def test_what_is_stored_comes_back(url: str) -> None:
         async with store.write() as tx:
             broker_clusters.create(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
         async with store.write() as tx:
-            result = worker_clusters.create(tx, "demo", spec)
+            cluster = worker_clusters.create(tx, "demo", spec)
     async with open_store(url) as store, store.database.read() as session:
         snapshot = await load(session, NOUNS)
-    assert snapshot.worker_clusters["demo"] == result
-    assert result.spec == spec
-    assert result.status.state is ClusterState.STOPPED
+    assert snapshot.worker_clusters["demo"] == cluster
+    assert cluster.spec == spec
+    assert cluster.status.state is ClusterState.STOPPED
     assert snapshot.broker_clusters["ext"].spec == ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"})
 
 

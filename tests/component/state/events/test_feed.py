@@ -30,8 +30,8 @@ START = datetime.now(UTC) - timedelta(minutes=5)
 
 @pytest.fixture(scope="module")
 async def broker(tmp_path_factory):
-    async with started_broker(tmp_path_factory.mktemp("broker")) as new_started_broker:
-        yield new_started_broker
+    async with started_broker(tmp_path_factory.mktemp("broker")) as started:
+        yield started
 
 
 class Seen:
@@ -244,8 +244,8 @@ async def test_kill_9_in_the_middle_of_writes_leaves_no_gap(tmp_path, broker) ->
     await state.start()
     try:
         for turn in range(3):
-            async with channel(f"127.0.0.1:{state.port}") as new_channel:
-                clients = Clients(new_channel)
+            async with channel(f"127.0.0.1:{state.port}") as connection:
+                clients = Clients(connection)
 
                 async def write(turn: int = turn, clients: Clients = clients) -> None:
                     for number in range(1000):
@@ -257,8 +257,8 @@ async def test_kill_9_in_the_middle_of_writes_leaves_no_gap(tmp_path, broker) ->
                 assert await state.end(signal.SIGKILL) == -signal.SIGKILL
                 await asyncio.gather(writes, return_exceptions=True)
                 await state.start()
-        async with channel(f"127.0.0.1:{state.port}") as new_channel:
-            await Clients(new_channel).create_external("default", broker.bootstrap)
+        async with channel(f"127.0.0.1:{state.port}") as connection:
+            await Clients(connection).create_external("default", broker.bootstrap)
             await eventually(lambda: published(tmp_path) == latest(tmp_path), what="all is relayed")
     finally:
         memory = psutil.Process(state.child.pid).memory_info().rss

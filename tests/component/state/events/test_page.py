@@ -67,11 +67,11 @@ async def test_the_readers_follow_what_there_is(own_broker: str, tmp_path: Path)
     await state.start()
     try:
         async with (
-            channel(address) as new_channel,
+            channel(address) as connection,
             running(READER, bootstrap) as read,
             running(WATCHER, address) as watched,
         ):
-            clients = Clients(new_channel)
+            clients = Clients(connection)
             await clients.create_external("default", bootstrap)
             for name in ("one", "two"):
                 await clients.create_workers(name, count=1)

@@ -59,14 +59,14 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """An SQLite file or a PostgreSQL; other tests also show watches over the latter."""
     if request.param == "sqlite":
         return str(tmp_path / "state.db")
-    new_database: str = request.getfixturevalue("postgresql")()
-    return new_database
+    database: str = request.getfixturevalue("postgresql")()
+    return database
 
 
 async def test_a_watch_outlives_the_gateway_and_the_state_service(database: str, tmp_path: Path) -> None:
     async with state_and_gateway(tmp_path, "--database", database) as (state, gateway):
-        async with channel(f"127.0.0.1:{state.port}") as new_channel, Seen(gateway.address) as seen:
-            clients = Clients(new_channel)
+        async with channel(f"127.0.0.1:{state.port}") as connection, Seen(gateway.address) as seen:
+            clients = Clients(connection)
             await eventually(lambda: seen.begun, what="the watch has begun, with nothing to see")
             for number in range(3):
                 await clients.create_external(f"a-{number}", NOWHERE)
@@ -92,21 +92,21 @@ async def test_a_watch_outlives_the_gateway_and_the_state_service(database: str,
 async def test_a_watch_sees_what_another_process_writes(postgresql, tmp_path: Path) -> None:
     url = postgresql()
     flags = ("--database", url, "--key-file", str(tmp_path / "secrets.key"))
-    item, two = (StateProcess(tmp_path / home, *flags) for home in ("one", "two"))
-    await item.start()
+    first, second = (StateProcess(tmp_path / home, *flags) for home in ("one", "two"))
+    await first.start()
     try:
-        await two.start()
+        await second.start()
         async with (
-            channel(f"127.0.0.1:{two.port}") as new_channel,
-            Seen(f"127.0.0.1:{item.port}", "broker_cluster") as seen,
+            channel(f"127.0.0.1:{second.port}") as connection,
+            Seen(f"127.0.0.1:{first.port}", "broker_cluster") as seen,
         ):
             await eventually(lambda: seen.begun, what="the watch has begun")
             for number in range(5):
-                await Clients(new_channel).create_external(f"ext-{number}", NOWHERE)
+                await Clients(connection).create_external(f"ext-{number}", NOWHERE)
             await eventually(lambda: len(seen.names) == 5)
     finally:
-        await item.end()
-        await two.end()
+        await first.end()
+        await second.end()
 
 
 async def answers(port: int, **fields: object) -> AsyncIterator[WatchResponse]:

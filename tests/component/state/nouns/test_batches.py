@@ -79,12 +79,12 @@ async def test_all_of_a_batch_is_stored_or_nothing(tmp_path):
 
 async def test_what_is_no_batch_is_refused(tmp_path):
     async with state_in_loop(tmp_path) as (clients, _):
-        for writes, said in (
+        for writes, message in (
             ([], r"writes: '0 requests' is not legal: 1 to 1000"),
             ([SECRET] * 1001, r"writes: '1001 requests' is not legal"),
             ([SECRET, ListSecretsRequest()], r"writes\[1\]: .*ListSecretsRequest' is not legal: a request that writes"),
         ):
-            with pytest.raises(InvalidArgument, match=said):
+            with pytest.raises(InvalidArgument, match=message):
                 await write(clients, *writes)
         request = pb.WriteBatchRequest(writes=[packed(SECRET)])
         request.writes[0].value = b"\xff"

@@ -53,26 +53,26 @@ async def listed(clients: Clients, **fields: Any) -> list[str]:
 
 async def test_a_document_from_its_first_put_to_its_end(clients: Clients) -> None:
     content = {"name": "ws", "tags": {"a": [1, 2.5, None, True, {"b": ""}]}, "port": 22}
-    result = await put(clients, "ws", content, request_id="r1", create_only=True)
-    assert await put(clients, "ws", content, request_id="r1", create_only=True) == result
-    assert await get(clients, "ws") == result
-    assert (result.kind, result.scope, result.key) == ("ohara.object", "default", "ws")
-    assert result.content["tags"]["a"][1] == 2.5
-    assert result.create_time == result.update_time
+    response = await put(clients, "ws", content, request_id="r1", create_only=True)
+    assert await put(clients, "ws", content, request_id="r1", create_only=True) == response
+    assert await get(clients, "ws") == response
+    assert (response.kind, response.scope, response.key) == ("ohara.object", "default", "ws")
+    assert response.content["tags"]["a"][1] == 2.5
+    assert response.create_time == response.update_time
     with pytest.raises(AlreadyExists, match=r"'ws' of kind 'ohara\.object' in scope 'default'"):
         await put(clients, "ws", create_only=True)
 
-    changed = await put(clients, "ws", {"port": 23}, etag=result.etag)
-    assert (changed.uid, changed.create_time) == (result.uid, result.create_time)
-    assert changed.etag != result.etag
+    changed = await put(clients, "ws", {"port": 23}, etag=response.etag)
+    assert (changed.uid, changed.create_time) == (response.uid, response.create_time)
+    assert changed.etag != response.etag
     assert dict(changed.content) == {"port": 23}
     with pytest.raises(Conflict, match="etag") as refused:
-        await put(clients, "ws", etag=result.etag)
+        await put(clients, "ws", etag=response.etag)
     assert refused.value.reason == "ETAG_MISMATCH"
     with pytest.raises(Conflict, match="does not exist"):
-        await put(clients, "other", etag=result.etag)
+        await put(clients, "other", etag=response.etag)
 
-    ask = pb.DeleteDocumentRequest(kind="ohara.object", scope="default", key="ws", etag=result.etag)
+    ask = pb.DeleteDocumentRequest(kind="ohara.object", scope="default", key="ws", etag=response.etag)
     with pytest.raises(Conflict, match="etag"), translated():
         await clients.documents.DeleteDocument(ask)
     ask.etag, ask.request_id = changed.etag, "gone"
@@ -80,7 +80,7 @@ async def test_a_document_from_its_first_put_to_its_end(clients: Clients) -> Non
     assert (await clients.documents.DeleteDocument(ask)).document == changed
     with pytest.raises(NotFound, match="no document 'ws'"):
         await get(clients, "ws")
-    assert (await put(clients, "ws")).uid != result.uid
+    assert (await put(clients, "ws")).uid != response.uid
 
 
 async def test_of_two_puts_that_were_to_create_one_does(clients: Clients) -> None:
@@ -177,7 +177,7 @@ async def test_secrets_are_shown_to_who_asks_for_them_and_nowhere_else(tmp_path:
 async def test_they_are_there_after_a_restart_and_a_watch_sees_each_change(tmp_path: Path, url: str) -> None:
     settings = {"database": url, "key_file": tmp_path / "secrets.key"}
     async with state_in_loop(tmp_path, **settings) as (clients, _):
-        result = await put(clients, "a/b", {"n": 1}, scope="x%y")
+        response = await put(clients, "a/b", {"n": 1}, scope="x%y")
     async with state_in_loop(tmp_path, **settings) as (clients, _):
         seen: list[event_pb2.Event] = []
 
@@ -187,12 +187,12 @@ async def test_they_are_there_after_a_restart_and_a_watch_sees_each_change(tmp_p
 
         following = asyncio.ensure_future(follow())
         try:
-            await eventually(lambda: [e.document for e in seen] == [result])
+            await eventually(lambda: [e.document for e in seen] == [response])
             changed = await put(clients, "a/b", {"n": 2}, scope="x%y")
             await clients.documents.DeleteDocument(
-                pb.DeleteDocumentRequest(kind=result.kind, scope=result.scope, key=result.key)
+                pb.DeleteDocumentRequest(kind=response.kind, scope=response.scope, key=response.key)
             )
-            await eventually(lambda: [e.document for e in seen] == [result, changed, changed])
+            await eventually(lambda: [e.document for e in seen] == [response, changed, changed])
         finally:
             following.cancel()
             await asyncio.wait([following])

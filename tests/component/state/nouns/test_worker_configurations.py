@@ -61,8 +61,8 @@ async def listed(clients: Clients, **fields: Any) -> list[str]:
 
 
 async def test_one_from_its_creation_to_its_end(clients: Clients) -> None:
-    result = await create(clients, "orders", description="first", labels={"a": "b"}, request_id="r1")
-    assert await create(clients, "orders", description="first", labels={"a": "b"}, request_id="r1") == result
+    response = await create(clients, "orders", description="first", labels={"a": "b"}, request_id="r1")
+    assert await create(clients, "orders", description="first", labels={"a": "b"}, request_id="r1") == response
     outcome = await get(clients, "orders")
     assert [(revision.revision, revision.content, revision.description) for revision in outcome.revisions] == [
         (1, CONTENT, "first")
@@ -96,7 +96,7 @@ async def test_one_from_its_creation_to_its_end(clients: Clients) -> None:
         await clients.configurations.DeleteWorkerConfiguration(gone)
     with pytest.raises(NotFound, match="no worker configuration is named 'orders': none exists yet"):
         await get(clients, "orders")
-    assert (await create(clients, "orders")).uid != result.uid
+    assert (await create(clients, "orders")).uid != response.uid
 
 
 async def test_one_origin_has_one_and_lists_are_narrowed_by_origin_and_labels(clients: Clients) -> None:

@@ -32,8 +32,8 @@ LINES = 100
 
 @pytest.fixture
 async def system(tmp_path: Path) -> AsyncIterator[Nodes]:
-    async with running_nodes(tmp_path, ("n1", "n2")) as new_running_nodes:
-        yield new_running_nodes
+    async with running_nodes(tmp_path, ("n1", "n2")) as nodes:
+        yield nodes
 
 
 async def runs(clients: Clients, *, elsewhere_than: str = "") -> Workload:
@@ -74,8 +74,8 @@ async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
     path = tmp_path / "lines"
     path.write_text("".join(f"{n}\n" for n in range(LINES)))
     create_topic(bootstrap, TOPIC)
-    async with channel(f"127.0.0.1:{system.state.port}") as new_channel:
-        clients = Clients(new_channel)
+    async with channel(f"127.0.0.1:{system.state.port}") as connection:
+        clients = Clients(connection)
         await system.are_online(clients)
         await clients.create_external("kafka", bootstrap)
         await clients.create_workers(

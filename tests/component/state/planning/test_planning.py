@@ -30,9 +30,9 @@ workers_pb = worker_cluster_service_pb2
 class Api:
     """A state service's clients, plans among them."""
 
-    def __init__(self, clients: Clients, new_channel: grpc.aio.Channel) -> None:
+    def __init__(self, clients: Clients, connection: grpc.aio.Channel) -> None:
         self.clients = clients
-        self.plans = plan_service_pb2_grpc.PlanServiceStub(new_channel)
+        self.plans = plan_service_pb2_grpc.PlanServiceStub(connection)
 
     async def list_plans(self, **request: object) -> plan_service_pb2.ListPlansResponse:
         return await self.plans.ListPlans(plan_service_pb2.ListPlansRequest(**request))
@@ -53,9 +53,9 @@ class Api:
 
 @pytest.fixture
 async def api(tmp_path: Path) -> AsyncIterator[Api]:
-    async with state_in_loop(tmp_path) as (clients, port), channel(f"127.0.0.1:{port}") as new_channel:
+    async with state_in_loop(tmp_path) as (clients, port), channel(f"127.0.0.1:{port}") as connection:
         await clients.create_external("ext", "127.0.0.1:1")
-        yield Api(clients, new_channel)
+        yield Api(clients, connection)
 
 
 async def test_plans_are_listed_with_their_reasons_and_the_newest_are_kept(

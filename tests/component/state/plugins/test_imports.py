@@ -85,11 +85,11 @@ async def test_a_file_becomes_a_plugin_that_stays_what_it_was(store: ObjectStore
     data, bucket = jar(3 << 20, salt="s3"), store.bucket("plugins")
     await obstore.put_async(bucket, "team a/weather.jar", data)
     async with state_in_loop(tmp_path, database=url, key_file=tmp_path / "key", **settings(store)) as (clients, _):
-        result = await create(clients, "weather", "team a/weather.jar", content=JAR, origin=OF_OTHER, request_id="r")
-        assert (result.state, result.code, result.HasField("plugin")) == (CREATING, "", False)
+        response = await create(clients, "weather", "team a/weather.jar", content=JAR, origin=OF_OTHER, request_id="r")
+        assert (response.state, response.code, response.HasField("plugin")) == (CREATING, "", False)
         assert (
             await create(clients, "weather", "team a/weather.jar", content=JAR, origin=OF_OTHER, request_id="r")
-            == result
+            == response
         )
         outcome = await ended(clients, "weather")
         assert (outcome.state, outcome.code, outcome.message) == (ACTIVE, "", "")
@@ -122,7 +122,7 @@ async def test_a_file_becomes_a_plugin_that_stays_what_it_was(store: ObjectStore
         with pytest.raises(NotFound, match="no plugin import is named 'weather'"):
             await get(clients, "weather")
         assert not (await clients.plugins.ListPlugins(plugin_service_pb2.ListPluginsRequest())).plugins
-        assert (await create(clients, "weather", "x", origin=OF_OTHER)).uid != result.uid
+        assert (await create(clients, "weather", "x", origin=OF_OTHER)).uid != response.uid
 
 
 async def _is_unused(clients: Clients, name: str) -> bool:
@@ -192,9 +192,9 @@ async def test_a_server_that_is_away_is_asked_again_and_then_given_up(
     endpoint = f"http://127.0.0.1:{free_ports(1)[0]}"
     async with state_in_loop(tmp_path, buckets=endpoint) as (clients, _):
         await create(clients, "away", "x.jar")
-        result = await ended(clients, "away")
-        assert (result.state, result.code) == (FAILED, "PluginError.StoreUnreachable")
-        assert endpoint in result.message
+        plugin_import = await ended(clients, "away")
+        assert (plugin_import.state, plugin_import.code) == (FAILED, "PluginError.StoreUnreachable")
+        assert endpoint in plugin_import.message
 
         created = await create(clients, "other", "x.jar", origin=OF_OTHER)
         await delete(clients, "other")
@@ -232,8 +232,8 @@ async def test_a_folder_is_as_good_and_gives_nothing_that_is_outside_of_it(tmp_p
             ("../secret.jar", "a/../../secret.jar", "/etc/passwd", "a", "pipe.jar", "none", "a/p.jar/x")
         ):
             await create(clients, f"no{number}", key)
-            result = await ended(clients, f"no{number}")
-            assert (key, result.code) == (key, "PluginError.ObjectNotFound"), result.message
+            plugin_import = await ended(clients, f"no{number}")
+            assert (key, plugin_import.code) == (key, "PluginError.ObjectNotFound"), plugin_import.message
         await create(clients, "link", "link.jar")
         assert (await ended(clients, "link")).code == "PluginError.AccessDenied"
         for source, named in (
@@ -261,21 +261,21 @@ async def test_one_that_is_cut_off_anywhere_is_fetched_once(tmp_path: Path) -> N
             print(f"killed at {point}")  # shown where it fails
             (bucket / f"{point}.jar").write_bytes(jar(salt=point))
             file.write_text("0")
-            async with channel(f"127.0.0.1:{state.port}") as new_channel:
-                await create(Clients(new_channel), point, f"{point}.jar")
+            async with channel(f"127.0.0.1:{state.port}") as connection:
+                await create(Clients(connection), point, f"{point}.jar")
                 async with asyncio.timeout(60):
                     assert await state.child.wait() == -signal.SIGKILL
             await start(following)
-            async with channel(f"127.0.0.1:{state.port}") as new_channel:
-                await fetched_once(Clients(new_channel), point)
+            async with channel(f"127.0.0.1:{state.port}") as connection:
+                await fetched_once(Clients(connection), point)
     finally:
         await state.end()
 
 
 async def fetched_once(clients: Clients, name: str) -> None:
-    result = await ended(clients, name)
-    assert result.state == ACTIVE
-    request = operation_service_pb2.GetOperationRequest(name=result.operation)
+    plugin_import = await ended(clients, name)
+    assert plugin_import.state == ACTIVE
+    request = operation_service_pb2.GetOperationRequest(name=plugin_import.operation)
     await eventually(lambda: _has_ended(clients, request))
     assert (await clients.operations.GetOperation(request)).operation.state == OPERATION_STATE_SUCCEEDED
     (plugin,) = (await clients.plugins.ListPlugins(plugin_service_pb2.ListPluginsRequest(name=name))).plugins

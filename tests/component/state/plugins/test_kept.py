@@ -24,15 +24,15 @@ async def test_any_file_is_kept_with_what_is_wrong_with_it(clients: Clients) -> 
         (evil, "evil-1.0.jar", "1.0", "parent-path"),
         (broken, "broken.jar", hashlib.sha256(broken).hexdigest()[:12], "broken"),
     ):
-        new_upload = await upload(clients.plugins, data, file_name=file_name, any_file=True)
-        assert (new_upload.kind, new_upload.file_name, new_upload.version) == (
+        started_upload = await upload(clients.plugins, data, file_name=file_name, any_file=True)
+        assert (started_upload.kind, started_upload.file_name, started_upload.version) == (
             plugin_pb2.PLUGIN_KIND_OTHER,
             file_name,
             version,
         )
-        assert list(new_upload.classes) == []
-        assert f"({rule})" in new_upload.problems[0]
-        assert await download(clients.plugins, new_upload.name) == (new_upload, data)
+        assert list(started_upload.classes) == []
+        assert f"({rule})" in started_upload.problems[0]
+        assert await download(clients.plugins, started_upload.name) == (started_upload, data)
     whole = await upload(clients.plugins, jar(10), any_file=True)
     assert (whole.kind, len(whole.classes)) == (plugin_pb2.PLUGIN_KIND_JAR, 1)
     with pytest.raises(InvalidArgument, match="the file is empty"), translated():
@@ -49,10 +49,10 @@ async def test_any_file_is_kept_with_what_is_wrong_with_it(clients: Clients) -> 
 
 async def test_an_origin_is_one_plugins_alone(clients: Clients) -> None:
     ours, data = {"api": "ohara", "scope": "default", "key": "acme.jar"}, jar(10)
-    new_upload = await upload(clients.plugins, data, origin=ours, request_id="one")
-    assert (new_upload.origin.api, new_upload.origin.scope, new_upload.origin.key) == tuple(ours.values())
-    assert await upload(clients.plugins, data, origin=ours, request_id="one") == new_upload
-    assert await upload(clients.plugins, data) == new_upload
+    started_upload = await upload(clients.plugins, data, origin=ours, request_id="one")
+    assert (started_upload.origin.api, started_upload.origin.scope, started_upload.origin.key) == tuple(ours.values())
+    assert await upload(clients.plugins, data, origin=ours, request_id="one") == started_upload
+    assert await upload(clients.plugins, data) == started_upload
     for more in ({}, {"version": "2"}, {"name": "b", "request_id": "two"}):
         with (
             pytest.raises(FailedPrecondition, match=r"'acme.jar' in scope 'default' of 'ohara'") as caught,
@@ -70,21 +70,21 @@ async def test_an_origin_is_one_plugins_alone(clients: Clients) -> None:
     answers = await asyncio.gather(*uploads, return_exceptions=True)
     assert sum(isinstance(answer, plugin_pb2.Plugin) for answer in answers) == 1
     await clients.plugins.DeletePlugin(pb.DeletePluginRequest(name="acme", version="1.2"))
-    assert (await upload(clients.plugins, data, origin=ours)).uid != new_upload.uid
+    assert (await upload(clients.plugins, data, origin=ours)).uid != started_upload.uid
 
 
 async def test_extra_is_kept_changed_and_hidden_where_it_is_secret(clients: Clients) -> None:
     extra = {"tags": {"a": [1, {"b": True}], "token": "shown"}, "more": {"token": "canary-extra"}}
-    new_upload = await upload(clients.plugins, jar(10), extra=extra, labels={"team": "blue"})
-    assert new_upload.extra["tags"]["a"][1]["b"]
-    assert (new_upload.extra["tags"]["token"], new_upload.extra["more"]["token"]) == ("shown", "[hidden]")
-    request = pb.UpdatePluginRequest(name="acme", version="1.2", extra=new_upload.extra)
+    started_upload = await upload(clients.plugins, jar(10), extra=extra, labels={"team": "blue"})
+    assert started_upload.extra["tags"]["a"][1]["b"]
+    assert (started_upload.extra["tags"]["token"], started_upload.extra["more"]["token"]) == ("shown", "[hidden]")
+    request = pb.UpdatePluginRequest(name="acme", version="1.2", extra=started_upload.extra)
     request.update_mask.paths.append("extra")
-    assert (await clients.plugins.UpdatePlugin(request)).plugin == new_upload
+    assert (await clients.plugins.UpdatePlugin(request)).plugin == started_upload
     request.extra["tags"]["a"] = []
     changed = (await clients.plugins.UpdatePlugin(request)).plugin
     assert (list(changed.extra["tags"]["a"]), dict(changed.labels)) == ([], {"team": "blue"})
-    assert changed.etag != new_upload.etag
+    assert changed.etag != started_upload.etag
     request.extra.update({"user.password": "[hidden]"})
     with pytest.raises(InvalidArgument, match=r"extra\.user\.password"), translated():
         await clients.plugins.UpdatePlugin(request)

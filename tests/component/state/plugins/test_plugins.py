@@ -73,37 +73,42 @@ async def named(clients: Clients, **fields) -> list[str]:
 
 async def test_a_plugin_from_its_upload_to_its_end(clients: Clients) -> None:
     data = jar(SIZE)
-    new_upload = await upload(clients.plugins, data, description="weather", labels={"team": "blue"}, request_id="r1")
-    assert (new_upload.name, new_upload.version, new_upload.file_name) == ("acme", "1.2", "acme-1.2.jar")
-    assert (new_upload.kind, new_upload.size_bytes) == (plugin_pb2.PLUGIN_KIND_JAR, len(data))
-    assert (new_upload.sha256, new_upload.md5) == (hashlib.sha256(data).hexdigest(), hashlib.md5(data).hexdigest())
-    assert [(c.class_name, c.type, c.version, c.language) for c in new_upload.classes] == [
+    started_upload = await upload(
+        clients.plugins, data, description="weather", labels={"team": "blue"}, request_id="r1"
+    )
+    assert (started_upload.name, started_upload.version, started_upload.file_name) == ("acme", "1.2", "acme-1.2.jar")
+    assert (started_upload.kind, started_upload.size_bytes) == (plugin_pb2.PLUGIN_KIND_JAR, len(data))
+    assert (started_upload.sha256, started_upload.md5) == (
+        hashlib.sha256(data).hexdigest(),
+        hashlib.md5(data).hexdigest(),
+    )
+    assert [(c.class_name, c.type, c.version, c.language) for c in started_upload.classes] == [
         ("com.acme.WeatherSource", "source", "1.2", "java")
     ]
-    assert (new_upload.description, dict(new_upload.labels), list(new_upload.problems)) == (
+    assert (started_upload.description, dict(started_upload.labels), list(started_upload.problems)) == (
         "weather",
         {"team": "blue"},
         [],
     )
-    assert new_upload.create_time.ToSeconds() > 0
-    assert await get(clients, "acme") == await get(clients, "acme", "1.2") == new_upload
+    assert started_upload.create_time.ToSeconds() > 0
+    assert await get(clients, "acme") == await get(clients, "acme", "1.2") == started_upload
 
-    assert await upload(clients.plugins, data, request_id="r1") == new_upload
-    assert await upload(clients.plugins, data, description="the same again") == new_upload
-    with pytest.raises(AlreadyExists, match=f"another file .sha256 {new_upload.sha256}"), translated():
+    assert await upload(clients.plugins, data, request_id="r1") == started_upload
+    assert await upload(clients.plugins, data, description="the same again") == started_upload
+    with pytest.raises(AlreadyExists, match=f"another file .sha256 {started_upload.sha256}"), translated():
         await upload(clients.plugins, jar(10), name="acme", version="1.2")
 
-    assert await download(clients.plugins, "acme") == (new_upload, data)
+    assert await download(clients.plugins, "acme") == (started_upload, data)
     for offset in (1, (1 << 20) - 1, 1 << 20, len(data) - 1, len(data)):
         assert (await download(clients.plugins, "acme", "1.2", offset))[1] == data[offset:]
     with pytest.raises(InvalidArgument, match="offset"), translated():
         await download(clients.plugins, "acme", offset=len(data) + 1)
 
-    update = pb.UpdatePluginRequest(name="acme", version="1.2", etag=new_upload.etag, labels={"team": "red"})
+    update = pb.UpdatePluginRequest(name="acme", version="1.2", etag=started_upload.etag, labels={"team": "red"})
     update.update_mask.paths.append("labels")
     changed = (await clients.plugins.UpdatePlugin(update)).plugin
     assert (changed.description, dict(changed.labels)) == ("weather", {"team": "red"})
-    assert changed.etag != new_upload.etag
+    assert changed.etag != started_upload.etag
     with pytest.raises(Conflict, match="etag"), translated():
         await clients.plugins.UpdatePlugin(update)
 
@@ -112,7 +117,7 @@ async def test_a_plugin_from_its_upload_to_its_end(clients: Clients) -> None:
     with pytest.raises(NotFound, match="no plugin is named 'acme'"), translated():
         await get(clients, "acme")
     again = await upload(clients.plugins, data)
-    assert again.uid != new_upload.uid
+    assert again.uid != started_upload.uid
     assert (await download(clients.plugins, "acme"))[1] == data
 
 
@@ -241,8 +246,8 @@ async def test_a_watch_tells_of_plugins(tmp_path) -> None:
     from keelman.api.event.v1 import watch_service_pb2, watch_service_pb2_grpc  # noqa: PLC0415
     from keelman.rpc.channels import channel  # noqa: PLC0415
 
-    async with state_in_loop(tmp_path) as (clients, port), channel(f"127.0.0.1:{port}") as new_channel:
-        stub = watch_service_pb2_grpc.WatchServiceStub(new_channel)
+    async with state_in_loop(tmp_path) as (clients, port), channel(f"127.0.0.1:{port}") as connection:
+        stub = watch_service_pb2_grpc.WatchServiceStub(connection)
         call = stub.Watch(watch_service_pb2.WatchRequest(nouns=["plugin"]))
         seen: list[event_pb2.Event] = []
 

@@ -48,37 +48,37 @@ async def test_the_newest_is_meant_where_no_version_is_named_and_stays_that(clie
     first = await upload(clients.plugins, jar(salt="1"), file_name="acme-1.9.jar")
     second = await upload(clients.plugins, jar(salt="2"), file_name="acme-1.10.jar")
     driver = await upload(clients.plugins, jar(salt="3"), file_name="driver-2.jar")
-    new_update = await create(clients, "a", plugins=refs("acme"), libraries=refs("driver"))
-    assert list(new_update.spec.plugins) == [PluginRef(name="acme", version="1.10", sha256=second.sha256)]
-    assert list(new_update.spec.libraries) == [PluginRef(name="driver", version="2", sha256=driver.sha256)]
-    assert new_update.spec.engine == WORKER_ENGINE_KEELMAN
+    last_update = await create(clients, "a", plugins=refs("acme"), libraries=refs("driver"))
+    assert list(last_update.spec.plugins) == [PluginRef(name="acme", version="1.10", sha256=second.sha256)]
+    assert list(last_update.spec.libraries) == [PluginRef(name="driver", version="2", sha256=driver.sha256)]
+    assert last_update.spec.engine == WORKER_ENGINE_KEELMAN
     await upload(clients.plugins, jar(salt="4"), file_name="acme-2.jar")
-    new_update = await update(clients, "a", "description", description="weather")
-    assert new_update.spec.plugins[0].version == "1.10"
-    new_update = await update(clients, "a", "plugins", plugins=[PluginRef(name="acme", sha256=first.sha256.upper())])
-    assert new_update.spec.plugins[0] == PluginRef(name="acme", version="1.9", sha256=first.sha256)
-    assert [ref.name for ref in new_update.spec.libraries] == ["driver"]
+    last_update = await update(clients, "a", "description", description="weather")
+    assert last_update.spec.plugins[0].version == "1.10"
+    last_update = await update(clients, "a", "plugins", plugins=[PluginRef(name="acme", sha256=first.sha256.upper())])
+    assert last_update.spec.plugins[0] == PluginRef(name="acme", version="1.9", sha256=first.sha256)
+    assert [ref.name for ref in last_update.spec.libraries] == ["driver"]
     shown = await clients.plugins.GetPlugin(pb.GetPluginRequest(name="acme", version="1.9"))
     assert list(shown.plugin.worker_clusters) == ["a"]
     with pytest.raises(FailedPrecondition, match="a"):
         await clients.plugins.DeletePlugin(pb.DeletePluginRequest(name="acme", version="1.9"))
     await clients.plugins.DeletePlugin(pb.DeletePluginRequest(name="acme", version="1.10"))
-    new_update = await update(clients, "a", "plugins", "libraries")
-    assert not new_update.spec.plugins
+    last_update = await update(clients, "a", "plugins", "libraries")
+    assert not last_update.spec.plugins
     await clients.plugins.DeletePlugin(pb.DeletePluginRequest(name="acme", version="1.9"))
 
 
 async def test_what_there_is_not_is_named_with_what_there_is(clients: Clients, tmp_path) -> None:
     with pytest.raises(InvalidArgument, match=r"spec.plugins\[0\].name: 'acme' .*none exists yet: upload one first"):
         await create(clients, "a", plugins=refs("acme"))
-    new_upload = await upload(clients.plugins, jar(salt="1"), file_name="acme-1.9.jar")
+    started_upload = await upload(clients.plugins, jar(salt="1"), file_name="acme-1.9.jar")
     file = wheel(tmp_path)
     await upload(clients.plugins, file.read_bytes(), file_name=file.name, name="snake", version="1")
     with pytest.raises(InvalidArgument, match=r"spec.plugins\[1\].name: 'acne' .*\(acme, snake\)"):
         await create(clients, "a", plugins=refs("acme", "acne"))
     with pytest.raises(InvalidArgument, match=r"spec.libraries\[0\].version: '2' .*of plugin acme \(1.9\)"):
         await create(clients, "a", libraries=refs("acme:2"))
-    with pytest.raises(InvalidArgument, match=rf"spec.plugins\[0\].sha256: 'ab' .*1.9 has {new_upload.sha256}"):
+    with pytest.raises(InvalidArgument, match=rf"spec.plugins\[0\].sha256: 'ab' .*1.9 has {started_upload.sha256}"):
         await create(clients, "a", plugins=[PluginRef(name="acme", sha256="ab")])
     with pytest.raises(InvalidArgument, match=r"spec.plugins\[1\]: 'acme 1.9' .*spec.plugins\[0\] is the same file"):
         await create(clients, "a", plugins=refs("acme", "acme:1.9"))
@@ -92,8 +92,8 @@ async def test_what_there_is_not_is_named_with_what_there_is(clients: Clients, t
 
 async def test_the_engine_is_changed_only_while_the_cluster_rests(clients: Clients) -> None:
     await create(clients, "a")
-    new_update = await update(clients, "a", "engine", engine=WORKER_ENGINE_KAFKA_CONNECT)
-    assert new_update.spec.engine == WORKER_ENGINE_KAFKA_CONNECT
+    last_update = await update(clients, "a", "engine", engine=WORKER_ENGINE_KAFKA_CONNECT)
+    assert last_update.spec.engine == WORKER_ENGINE_KAFKA_CONNECT
     await clients.clusters.StartWorkerCluster(wc.StartWorkerClusterRequest(name="a"))
     with pytest.raises(FailedPrecondition, match=r"spec.engine: KAFKA_CONNECT cannot become KEELMAN .*stop it first"):
         await update(clients, "a", "engine", engine=WORKER_ENGINE_KEELMAN)

@@ -44,8 +44,8 @@ class Roamer:
     async def run(self) -> None:
         """Runs until cancelled."""
         while True:
-            async with channel(f"127.0.0.1:{next(self._replicas).port}") as new_channel:
-                self.agent = Agent(Clients(new_channel), self.node)
+            async with channel(f"127.0.0.1:{next(self._replicas).port}") as connection:
+                self.agent = Agent(Clients(connection), self.node)
                 with contextlib.suppress(KeelmanError, AssertionError):
                     async with self.agent as agent:
                         while not agent.task.done():
@@ -98,32 +98,32 @@ class Plane:
 
 @contextlib.asynccontextmanager
 async def plane(folder: Path, *nodes: str, count: int = 2) -> AsyncIterator[Plane]:
-    new_plane = Plane(folder, count)
+    control_plane = Plane(folder, count)
     tasks: list[asyncio.Task[None]] = []
     try:
-        for replica in new_plane.replicas:
+        for replica in control_plane.replicas:
             await replica.start()
-        await eventually(lambda: new_plane.has_led(new_plane.replicas[0]), what="the first leads")
+        await eventually(lambda: control_plane.has_led(control_plane.replicas[0]), what="the first leads")
         for number, node in enumerate(nodes):
-            turned = new_plane.replicas[number % count :] + new_plane.replicas[: number % count]
-            new_plane.roamers.append(Roamer(node, *turned))
-            tasks.append(asyncio.ensure_future(new_plane.roamers[-1].run()))
-        yield new_plane
+            turned = control_plane.replicas[number % count :] + control_plane.replicas[: number % count]
+            control_plane.roamers.append(Roamer(node, *turned))
+            tasks.append(asyncio.ensure_future(control_plane.roamers[-1].run()))
+        yield control_plane
     finally:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        for replica in new_plane.replicas:
+        for replica in control_plane.replicas:
             if replica.child is not None and replica.child.returncode is None:
                 replica.child.send_signal(signal.SIGCONT)
                 await replica.end(signal.SIGKILL)
-        new_plane.server.close()
+        control_plane.server.close()
 
 
 @contextlib.asynccontextmanager
 async def asked(replica: StateProcess) -> AsyncIterator[Clients]:
-    async with channel(f"127.0.0.1:{replica.port}") as new_channel:
-        yield Clients(new_channel)
+    async with channel(f"127.0.0.1:{replica.port}") as connection:
+        yield Clients(connection)
 
 
 async def states(replica: StateProcess) -> dict[str, int]:
@@ -152,43 +152,43 @@ async def runs(replica: StateProcess, name: str, count: int) -> bool:
         return cluster.status.ready_workers == count and cluster.status.observed_generation == cluster.generation
 
 
-async def run_demo(new_plane: Plane, asked_one: StateProcess) -> None:
+async def run_demo(control_plane: Plane, asked_one: StateProcess) -> None:
     """Waits for all nodes, starts two workers through one state service, and waits until each service shows them."""
-    nodes = [roamer.node for roamer in new_plane.roamers]
-    for replica in new_plane.replicas:
+    nodes = [roamer.node for roamer in control_plane.roamers]
+    for replica in control_plane.replicas:
         await eventually(lambda r=replica: all_online(r, *nodes), seconds=PATIENCE, what="all nodes are online")
     async with asked(asked_one) as clients:
         await clients.create_external("ext", "127.0.0.1:1")
     await run_workers(asked_one, "demo", 2)
-    for replica in new_plane.replicas:
+    for replica in control_plane.replicas:
         await eventually(lambda r=replica: runs(r, "demo", 2), seconds=PATIENCE, what="all know that it runs")
 
 
-def false_alarms(new_plane: Plane) -> int:
-    return sum(r.output.count("node_offline") for r in new_plane.replicas)
+def false_alarms(control_plane: Plane) -> int:
+    return sum(r.output.count("node_offline") for r in control_plane.replicas)
 
 
 async def test_any_serves_and_one_plans(tmp_path: Path) -> None:
-    async with plane(tmp_path, "n1", "n2") as new_plane:
-        leader, other = new_plane.replicas
-        await run_demo(new_plane, other)
+    async with plane(tmp_path, "n1", "n2") as control_plane:
+        leader, other = control_plane.replicas
+        await run_demo(control_plane, other)
         # The nodes are at different state services: the leader gets n2's reports only through the other one.
         loop = asyncio.get_running_loop()
         until = loop.time() + MORE * TIMEOUT
         await eventually(lambda: loop.time() > until, seconds=PATIENCE)
         assert await all_online(leader, "n1", "n2")
-        assert (false_alarms(new_plane), "planned" in other.output) == (0, False)
-        assert new_plane.moved() == []
+        assert (false_alarms(control_plane), "planned" in other.output) == (0, False)
+        assert control_plane.moved() == []
 
 
 async def test_the_key_is_not_changed_while_a_state_service_runs(tmp_path: Path) -> None:
-    async with plane(tmp_path, count=1) as new_plane:
+    async with plane(tmp_path, count=1) as control_plane:
         key = (tmp_path / "key").read_bytes()
         with pytest.raises(FailedPrecondition, match="a state service uses this database: stop all of them"):
-            await rekey_file(new_plane.url, tmp_path / "key")
+            await rekey_file(control_plane.url, tmp_path / "key")
         assert (tmp_path / "key").read_bytes() == key
-        assert await new_plane.replicas[0].end() == 0
-        await eventually(lambda: rekeyed_now(new_plane.url, tmp_path / "key"), what="nobody uses it")
+        assert await control_plane.replicas[0].end() == 0
+        await eventually(lambda: rekeyed_now(control_plane.url, tmp_path / "key"), what="nobody uses it")
         assert (tmp_path / "key").read_bytes() != key
 
 
@@ -201,52 +201,52 @@ async def rekeyed_now(url: str, key: Path) -> bool:
 
 
 async def test_another_leads_when_the_leader_is_killed(tmp_path: Path) -> None:
-    async with plane(tmp_path, "n1", "n2", "n3") as new_plane:
-        leader, other = new_plane.replicas
-        await run_demo(new_plane, leader)
+    async with plane(tmp_path, "n1", "n2", "n3") as control_plane:
+        leader, other = control_plane.replicas
+        await run_demo(control_plane, leader)
         await leader.end(signal.SIGKILL)
         await run_workers(other, "late", 1)  # acknowledged while there is no leader
-        await eventually(lambda: new_plane.has_led(other), seconds=PATIENCE, what="the other one leads")
+        await eventually(lambda: control_plane.has_led(other), seconds=PATIENCE, what="the other one leads")
         await eventually(lambda: runs(other, "late", 1), seconds=PATIENCE)
         assert await all_online(other, "n1", "n2", "n3")
-        assert false_alarms(new_plane) == 0
+        assert false_alarms(control_plane) == 0
         await leader.start()
         await eventually(lambda: all_online(leader, "n1", "n2", "n3"), seconds=PATIENCE)
-        assert new_plane.moved() == []
+        assert control_plane.moved() == []
 
 
 async def test_a_frozen_leader_that_comes_back_does_no_harm(tmp_path: Path) -> None:
-    async with plane(tmp_path, "n1", "n2") as new_plane:
-        leader, other = new_plane.replicas
-        await run_demo(new_plane, leader)
+    async with plane(tmp_path, "n1", "n2") as control_plane:
+        leader, other = control_plane.replicas
+        await run_demo(control_plane, leader)
         leader.child.send_signal(signal.SIGSTOP)
-        await eventually(lambda: new_plane.has_led(other), seconds=PATIENCE, what="the other one leads")
+        await eventually(lambda: control_plane.has_led(other), seconds=PATIENCE, what="the other one leads")
         await run_workers(other, "late", 1)
         await eventually(lambda: runs(other, "late", 1), seconds=PATIENCE)
         leader.child.send_signal(signal.SIGCONT)
         await eventually(lambda: "leads_no_more" in leader.output, seconds=PATIENCE, what="it knows that it is late")
-        for replica in new_plane.replicas:
+        for replica in control_plane.replicas:
             await eventually(lambda r=replica: runs(r, "late", 1), seconds=PATIENCE)
             await eventually(lambda r=replica: all_online(r, "n1", "n2"), seconds=PATIENCE)
         assert "node_offline" not in leader.output
-        assert new_plane.moved() == []
+        assert control_plane.moved() == []
 
 
 async def test_the_database_may_be_gone_for_a_while(tmp_path: Path) -> None:
-    async with plane(tmp_path, "n1", "n2") as new_plane:
-        leader, other = new_plane.replicas
-        await run_demo(new_plane, other)
-        new_plane.server.kill()
+    async with plane(tmp_path, "n1", "n2") as control_plane:
+        leader, other = control_plane.replicas
+        await run_demo(control_plane, other)
+        control_plane.server.kill()
         loop = asyncio.get_running_loop()
         until = loop.time() + MORE * LEASE
         await eventually(lambda: loop.time() > until, seconds=PATIENCE)
-        assert [r.child.returncode for r in new_plane.replicas] == [None, None], "they wait for it"
-        assert [await is_serving(f"127.0.0.1:{r.port}") for r in new_plane.replicas] == [False, False]
-        new_plane.server.start()
+        assert [r.child.returncode for r in control_plane.replicas] == [None, None], "they wait for it"
+        assert [await is_serving(f"127.0.0.1:{r.port}") for r in control_plane.replicas] == [False, False]
+        control_plane.server.start()
         await eventually(lambda: runs(leader, "demo", 2), seconds=PATIENCE)
         await run_workers(leader, "late", 1)
-        for replica in new_plane.replicas:
+        for replica in control_plane.replicas:
             await eventually(lambda r=replica: runs(r, "late", 1), seconds=PATIENCE)
             await eventually(lambda r=replica: all_online(r, "n1", "n2"), seconds=PATIENCE)
             await eventually(lambda r=replica: is_serving(f"127.0.0.1:{r.port}"), seconds=PATIENCE)
-        assert (false_alarms(new_plane), new_plane.moved()) == (0, [])
+        assert (false_alarms(control_plane), control_plane.moved()) == (0, [])

@@ -71,8 +71,8 @@ class Load:
 @contextlib.asynccontextmanager
 async def connected(state: StateProcess, load: Load) -> AsyncIterator[Clients]:
     """Clients of a state service, and a node of it whose workers are loaded."""
-    async with channel(f"127.0.0.1:{state.port}") as new_channel:
-        clients = Clients(new_channel)
+    async with channel(f"127.0.0.1:{state.port}") as connection:
+        clients = Clients(connection)
         async with Agent(clients, "n1") as agent:
             load.agents = [agent]
             yield clients

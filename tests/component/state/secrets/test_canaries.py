@@ -272,30 +272,30 @@ def server(request: pytest.FixtureRequest) -> Iterator[PostgresqlServer | None]:
         return
     if not BINARIES:
         pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
-    with running_postgresql({"log_statement": "all"}) as new_running_postgresql:
-        yield new_running_postgresql
+    with running_postgresql({"log_statement": "all"}) as database:
+        yield database
 
 
 @pytest.mark.slow
 async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(
     tmp_path: Path, server: PostgresqlServer | None
 ) -> None:
-    home, secrets, said = Home(tmp_path / "home"), tmp_path / "connector.properties", list[str]()
+    home, secrets, text = Home(tmp_path / "home"), tmp_path / "connector.properties", list[str]()
     database = "" if server is None else server.database()
     secrets.write_text("password=canary-connector\n")
     secrets.with_name("lines").write_text("one\ntwo\n")
     async with (
         system(home.root, database) as keelman,
-        channel(keelman.system["gateway"]) as new_channel,
-        watched(new_channel) as seen,
+        channel(keelman.system["gateway"]) as connection,
+        watched(connection) as seen,
     ):
-        clients = Clients(new_channel)
-        bootstrap = await plant(keelman, clients, secrets, said)
+        clients = Clients(connection)
+        bootstrap = await plant(keelman, clients, secrets, text)
         async with httpx.AsyncClient(base_url=f"{keelman.system['http']}/clusters/demo") as rest:
             loud = await rest.put("/admin/loggers/root", json={"level": "DEBUG"})
             assert loud.status_code == 200, loud.text
-            said += [(await rest.get("/connectors/lines")).text, (await rest.get("/connectors/lines/tasks")).text]
-        await exercise(keelman, clients, said)
+            text += [(await rest.get("/connectors/lines")).text, (await rest.get("/connectors/lines/tasks")).text]
+        await exercise(keelman, clients, text)
         assert {e.name for e in seen} >= {"default", "far", "demo", "worker/demo/0", "acme.node//n1"}
 
         for process in keelman.processes():
@@ -310,9 +310,9 @@ async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(
         } <= held.keys()
         assert server is None or in_server(server, database) == {}
         answer, (spark,) = in_files(home.root), [path.name for path in home.workloads.glob("spark-*")]
-    said.append(await failed_start(tmp_path / "failed"))
+    text.append(await failed_start(tmp_path / "failed"))
     assert {topic: names for topic, data in held.items() if (names := canaries_in(data))} == {}
-    assert canaries_in("\n".join(said).encode()) == set()
+    assert canaries_in("\n".join(text).encode()) == set()
     assert canaries_in(b"\n".join(event.SerializeToString() for event in seen)) == set()
     worker = of(WORKER) - {"canary-consumer"} | {"canary-changed"}
     needed = {

@@ -45,10 +45,10 @@ async def create(store: ResourceStore, name: str) -> None:
 
 async def sealed(store: ResourceStore) -> list[str]:
     async with store.database.engine.connect() as connection:
-        result = await connection.execute(
+        rows = await connection.execute(
             sa.text("SELECT payload FROM resource WHERE noun = 'broker_cluster' ORDER BY name")
         )
-        return [str(spec) for (spec,) in result.all()]
+        return [str(spec) for (spec,) in rows.all()]
 
 
 async def test_each_state_service_takes_the_new_key_and_has_it_in_its_own_file(url: str, key: Path) -> None:

@@ -60,10 +60,10 @@ async def test_secrets_are_sealed_hidden_and_handed_to_agents(tmp_path: Path) ->
     async with state_in_loop(tmp_path) as (clients, _), Agent(clients, "n1") as agent:
         await clients.create_managed("default", "n1")
         await eventually(lambda: "broker/default/0" in agent.workloads)
-        result = await create(clients, request_id="one")
-        assert dict(result.spec.properties) == HIDDEN
-        assert result.spec.extra["node"]["password"] == "[hidden]"
-        assert (await create(clients, request_id="one")) == result
+        response = await create(clients, request_id="one")
+        assert dict(response.spec.properties) == HIDDEN
+        assert response.spec.extra["node"]["password"] == "[hidden]"
+        assert (await create(clients, request_id="one")) == response
         await clients.start_workers("demo")
         real = (await eventually(lambda: agent.workloads.get("worker/demo/0"))).spec.worker.properties
         assert {key: real[key] for key in PROPERTIES} == PROPERTIES

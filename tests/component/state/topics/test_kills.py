@@ -39,8 +39,8 @@ CHANGES = {
 
 @contextlib.asynccontextmanager
 async def topics_of(state: StateProcess):
-    async with channel(f"127.0.0.1:{state.port}") as new_channel:
-        yield Topics(Clients(new_channel), "ext")
+    async with channel(f"127.0.0.1:{state.port}") as connection:
+        yield Topics(Clients(connection), "ext")
 
 
 async def test_an_operation_goes_on_after_a_kill(tmp_path, bootstrap: str, name: str):

@@ -52,8 +52,8 @@ async def test_a_third_partys_source_copies_exactly_once(
         runs = CopyRunServiceStub(opened)
 
         async def slots() -> dict[str, str]:
-            told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="plugged"))
-            return {run.connector: run.slot for run in told.copy_runs}
+            listed = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="plugged"))
+            return {run.connector: run.slot for run in listed.copy_runs}
 
         listed = (await worker.ask("GET", "/connector-plugins")).json()
         assert {"class": CLASS, "type": "source", "version": "7.1"} in listed
@@ -72,8 +72,8 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert (refused.status_code, problem in refused.json()["message"]) == (400, True)
 
         assert (await worker.ask("POST", "/connectors", {"name": "ours", "config": ours})).status_code == 201
-        result = await worker.ask("POST", "/connectors", {"name": "numbers", "config": config})
-        assert (result.status_code, result.json()["type"]) == (201, "source")
+        response = await worker.ask("POST", "/connectors", {"name": "numbers", "config": config})
+        assert (response.status_code, response.json()["type"]) == (201, "source")
         await worker.reaches("ours", "RUNNING", "RUNNING", seconds=90)
         await eventually(lambda: offset(worker), seconds=90, what="the first numbers are committed")
         pid, before = int((tmp_path / "pid").read_text()), await slots()
@@ -183,8 +183,8 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
             500,
             f"plugin acme-moody 7.1, {MOODY}, validate: its process died with exit code 3",
         )
-        result = await worker.ask("POST", "/connectors", {"name": "dies", "config": {**config, "configured": "die"}})
-        assert result.status_code == 201
+        response = await worker.ask("POST", "/connectors", {"name": "dies", "config": {**config, "configured": "die"}})
+        assert response.status_code == 201
         await fails(
             worker, "dies", f"plugin acme-moody 7.1, {MOODY}, task_configs: its process died with exit code 3\n"
         )
@@ -196,14 +196,16 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
         )
         await fails(worker, "sinks", died_of, task=True)
         begun = time.monotonic()
-        result = await worker.ask("POST", "/connectors", {"name": "hangs", "config": {**config, "configured": "hang"}})
-        assert result.status_code == 201
+        response = await worker.ask(
+            "POST", "/connectors", {"name": "hangs", "config": {**config, "configured": "hang"}}
+        )
+        assert response.status_code == 201
         checked = worker.ask("PUT", path, {**config, "name": "x", "checked": "hang"}, timeout=300)
         checks = asyncio.ensure_future(checked)
         try:
             other = {**config, "connector.class": CLASS}
-            result = await worker.ask("POST", "/connectors", {"name": "other", "config": other})
-            assert result.status_code == 201
+            response = await worker.ask("POST", "/connectors", {"name": "other", "config": other})
+            assert response.status_code == 201
             assert (await worker.ask("POST", "/connectors", {"name": "few-out", "config": sink})).status_code == 201
             await worker.reaches("other", "RUNNING", "RUNNING", seconds=60)
             hang = (await worker.states("hangs") == ["RUNNING"], not checks.done())

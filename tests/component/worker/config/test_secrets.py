@@ -201,8 +201,8 @@ async def test_what_cannot_be_read_is_said_without_values(
         )
         late = tmp_path / "absent"
         late.write_text("k=late-pa55\n")
-        result = await worker.ask("PUT", "/connectors/c/config", lost)
-        assert result.status_code == 201, result.text
+        response = await worker.ask("PUT", "/connectors/c/config", lost)
+        assert response.status_code == 201, response.text
         await running(side, "c", OLD)
         await offsets_by_references(worker, tmp_path)
         everything = await shown(worker, "c")

@@ -115,8 +115,8 @@ async def test_a_writer_without_transactions_goes_on_behind_a_record_that_was_re
             with pytest.raises(Exhausted, match=r"max\.message\.bytes"):
                 await writer.write(TOPIC, [small, large, small])
             assert (await writer.write(TOPIC, [small]))[0] > 0
-        item, other = await asyncio.gather(
+        first, other = await asyncio.gather(
             writer.write(TOPIC, [large]), writer.write(TOPIC, [small]), return_exceptions=True
         )
-    assert isinstance(item, Exhausted)
+    assert isinstance(first, Exhausted)
     assert isinstance(other, dict), f"what another wrote meanwhile: {other!r}"

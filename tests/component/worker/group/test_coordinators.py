@@ -130,8 +130,8 @@ async def test_tasks_go_on_when_all_their_coordinators_move(
         await admin.create_topics([NewTopic(flow, 1, 3)])
     async with workers.running():
         for connector, config in copied.connectors.items():
-            result = await workers.processes[0].ask("POST", "/connectors", {"name": connector, "config": config})
-            assert result.status_code == 201, result.text
+            response = await workers.processes[0].ask("POST", "/connectors", {"name": connector, "config": config})
+            assert response.status_code == 201, response.text
         async with feeding(copied):
             await copied.passes(seconds=MOVED_SECONDS)
             await outside.whole(flow, *INTERNAL, f"{name}-offsets")

@@ -49,9 +49,9 @@ async def test_a_group_record_over_the_brokers_limit_is_named_and_got_over(
                 answer = await worker.ask("POST", "/connectors", config)
                 if answer.status_code != 201:
                     break
-            for told in (answer.text, worker.output):
-                assert f"the brokers cannot store group {name}: its record" in told
-                assert "max.message.bytes of topic __consumer_offsets" in told
+            for text in (answer.text, worker.output):
+                assert f"the brokers cannot store group {name}: its record" in text
+                assert "max.message.bytes of topic __consumer_offsets" in text
             assert [run.state for run in side.of("first")], "what runs goes on"
             assert (await worker.ask("GET", "/connectors")).status_code == 200
         finally:
@@ -116,16 +116,16 @@ async def test_a_new_connector_takes_no_round_of_the_group_that_gives_nothing(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
     """A worker knows its leader's latest assignment, also if that is newer than at its own join."""
-    item, two = (WorkerProcess(tmp_path / str(n), bootstrap, name, link[1]) for n in range(2))
-    async with workers(item, two):
-        before = rounds_without_work(item) & rounds_without_work(two)
+    first, second = (WorkerProcess(tmp_path / str(n), bootstrap, name, link[1]) for n in range(2))
+    async with workers(first, second):
+        before = rounds_without_work(first) & rounds_without_work(second)
         for number in range(4):
             connector = f"{name}-{number}"
-            assert (await item.ask("POST", "/connectors", {"name": connector, "config": SOURCE})).status_code == 201
-            await item.reaches(connector, "RUNNING", "RUNNING", seconds=60)
-        for process in (item, two):  # the work of the last of them has ended
+            assert (await first.ask("POST", "/connectors", {"name": connector, "config": SOURCE})).status_code == 201
+            await first.reaches(connector, "RUNNING", "RUNNING", seconds=60)
+        for process in (first, second):  # the work of the last of them has ended
             assert await process.end() == 0
-        idle = (rounds_without_work(item) & rounds_without_work(two)) - before
+        idle = (rounds_without_work(first) & rounds_without_work(second)) - before
         assert len(idle) <= 1, idle
 
 

@@ -90,9 +90,9 @@ async def test_what_a_lost_answer_was_about_is_not_done_twice(pair: Pair) -> Non
 
     new = {"name": "once", "config": SOURCE}
     path, old = "/connectors/once", '"of-none"'
-    result = await ask("POST", "/connectors", new)
-    assert (result.status_code, result.json()["name"]) == (201, "once"), result.text
-    assert result.headers["location"] == f"http://{two.id}{path}"
+    response = await ask("POST", "/connectors", new)
+    assert (response.status_code, response.json()["name"]) == (201, "once"), response.text
+    assert response.headers["location"] == f"http://{two.id}{path}"
     # A request that was refused the first time is refused again.
     assert (await ask("POST", "/connectors", new)).json()["message"] == "Connector once already exists"
     assert (await ask("PUT", f"{path}/config", SOURCE, old)).status_code == 412

@@ -22,8 +22,8 @@ TOLD = "address_shared"
 
 def last_place(worker: WorkerProcess) -> tuple[int, str, bool]:
     """Generation, member id and whether it leads, from the worker's last log line about them."""
-    result = re.findall(r" joined +member=(\S+) generation=(\d+) leader=(\w+)", worker.output)
-    member, generation, leader = result[-1] if result else ("", "0", "False")
+    matches = re.findall(r" joined +member=(\S+) generation=(\d+) leader=(\w+)", worker.output)
+    member, generation, leader = matches[-1] if matches else ("", "0", "False")
     return int(generation), member, leader == "True"
 
 
@@ -56,9 +56,9 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
                     return answer
 
             def is_told(answer: httpx.Response) -> bool:
-                said: str = answer.json()["message"]
+                document: str = answer.json()["message"]
                 named = [f"http://{single_worker.id}/", "rest.advertised.host.name", "rest.advertised.port", *members]
-                return answer.status_code == 500 and all(text in said for text in named)
+                return answer.status_code == 500 and all(text in document for text in named)
 
             refused = await create(other, "none")
             assert is_told(refused), refused.text
@@ -67,8 +67,8 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
                 assert all(member in w.output.split(TOLD)[1] for member in members)
             names = [f"c{n}" for n in range(4)]
             for name in names:
-                result = await create(leader, name)
-                assert result.status_code == 201, result.text
+                response = await create(leader, name)
+                assert response.status_code == 201, response.text
             for name in names:
                 await other.reaches(name, "RUNNING", "RUNNING")
             answers: list[Any] = [await leader.ask("POST", f"/connectors/{name}/tasks/0/restart") for name in names]
@@ -81,8 +81,8 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
             two.extra["rest.advertised.port"] = str(two.port)
             for name in ("moved", "killed"):  # the second time its former member is still in the group
                 await two.start()
-                result = await create(two, name)
-                assert result.status_code == 201, result.text
+                response = await create(two, name)
+                assert response.status_code == 201, response.text
                 await two.end(signal.SIGKILL)
             assert [w.output.count(TOLD) for w in pair] == [1, 1]
 

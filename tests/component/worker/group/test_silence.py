@@ -45,14 +45,14 @@ async def test_tasks_go_on_while_their_groups_coordinator_is_away(
     """The broker is killed and restarted within the workers' session timeout: no task can have moved meanwhile."""
     side, address = link
     group = Workers([WorkerProcess(tmp_path / f"w{n}", broker.bootstrap, "g", address, LONG) for n in range(2)])
-    item, two = group.processes
+    first, second = group.processes
     async with group.running():
         for number in range(4):
-            await item.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
+            await first.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
         for number in range(4):
-            await item.reaches(f"c{number}", "RUNNING", "RUNNING", seconds=60)
+            await first.reaches(f"c{number}", "RUNNING", "RUNNING", seconds=60)
         runs = [run for number in range(4) for run in side.of(f"c{number}")]
-        assert {run.worker for run in runs} == {item.id, two.id}
+        assert {run.worker for run in runs} == {first.id, second.id}
         # The last connector may cause one more round, which moves nothing: the rounds are over once both workers serve.
         await eventually(lambda: are_settled(group), seconds=60, what="no round is under way")
         rounds = {process.id: re.findall(ROUNDS, process.output) for process in group.processes}
@@ -75,10 +75,10 @@ async def test_tasks_go_on_while_their_groups_coordinator_is_away(
         assert [run for number in range(4) for run in side.of(f"c{number}")] == runs, "the same copy runs, not cut"
         assert rounds == {process.id: re.findall(ROUNDS, process.output) for process in group.processes}
 
-        result = await two.ask("POST", "/connectors", {"name": "later", "config": SOURCE})
-        assert result.status_code == 201, result.text
-        assert (await item.ask("GET", "/connectors/later")).status_code == 200
-        await two.reaches("later", "RUNNING", "RUNNING", seconds=60)
+        response = await second.ask("POST", "/connectors", {"name": "later", "config": SOURCE})
+        assert response.status_code == 201, response.text
+        assert (await first.ask("GET", "/connectors/later")).status_code == 200
+        await second.reaches("later", "RUNNING", "RUNNING", seconds=60)
         for process in group.processes:
             assert await process.end() == 0
 
@@ -153,10 +153,10 @@ async def is_running_on(worker_process: WorkerProcess, connector: str, worker: W
 
 async def all_agree(group: Workers, connector: str) -> bool:
     """Whether all workers report the same owner of the connector and its only task, and both as running."""
-    told = [(await process.ask("GET", f"/connectors/{connector}/status")).json() for process in group.processes]
-    owners = {task["worker_id"] for status in told for task in status["tasks"]}
-    states = [[shown["state"] for shown in (status["connector"], *status["tasks"])] for status in told]
-    assert len(owners) == 1, told
+    document = [(await process.ask("GET", f"/connectors/{connector}/status")).json() for process in group.processes]
+    owners = {task["worker_id"] for status in document for task in status["tasks"]}
+    states = [[shown["state"] for shown in (status["connector"], *status["tasks"])] for status in document]
+    assert len(owners) == 1, document
     return all(state == ["RUNNING"] * 2 for state in states)
 
 
@@ -181,8 +181,8 @@ async def shows_ended(worker: WorkerProcess, connector: str) -> None:
 async def measured(worker: WorkerProcess, connector: str, state: str) -> bool:
     """Whether the worker's metrics show its part of a connector, and the task, in this state."""
     text = (await worker.ask("GET", "/metrics")).text
-    result = re.findall(rf'^keelman_(connector|task)_state{{connector="{connector}".*state="(\w+)"}} 1', text, re.M)
-    return ("task", state) in result and {told for _, told in result} == {state}
+    matches = re.findall(rf'^keelman_(connector|task)_state{{connector="{connector}".*state="(\w+)"}} 1', text, re.M)
+    return ("task", state) in matches and {told for _, told in matches} == {state}
 
 
 async def is_old(worker: WorkerProcess, seconds: int) -> bool:

@@ -34,14 +34,14 @@ def member(folder: Path, bootstrap: str, group: str, spark: str, **extra: str) -
 async def begin(worker: WorkerProcess, count: int) -> None:
     """Connectors of one task each."""
     for number in range(count):
-        result = await worker.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
-        assert result.status_code == 201, result.text
+        response = await worker.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
+        assert response.status_code == 201, response.text
 
 
 async def tasks(worker: WorkerProcess) -> list[tuple[str, str, str]]:
     """State, owner and trace of all tasks in this worker's answer."""
-    told = (await worker.ask("GET", "/connectors?expand=status")).json()
-    actual_tasks = [task for entry in told.values() for task in entry["status"]["tasks"]]
+    document = (await worker.ask("GET", "/connectors?expand=status")).json()
+    actual_tasks = [task for entry in document.values() for task in entry["status"]["tasks"]]
     return [(task["state"], task["worker_id"], task.get("trace", "")) for task in actual_tasks]
 
 
@@ -204,8 +204,8 @@ async def test_a_line_into_each_file_comes_into_each_topic(bootstrap: str, spark
         for topic in topics:
             (tmp_path / topic).touch()
             config = {**SOURCE, "file": str(tmp_path / topic), "topic": topic}
-            result = await two.ask("POST", "/connectors", {"name": topic, "config": config})
-            assert result.status_code == 201, result.text
+            response = await two.ask("POST", "/connectors", {"name": topic, "config": config})
+            assert response.status_code == 201, response.text
         await all_run(two, 10, single_member)
         for topic in topics:
             (tmp_path / topic).write_text("a line\n")

@@ -64,8 +64,8 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
     config = {"connector.class": BAD, "topic": "bad-records"}
 
     async def create(name: str, **more: str) -> None:
-        result = await worker.ask("POST", "/connectors", {"name": name, "config": {**config, **more}}, timeout=120)
-        assert result.status_code == 201, result.text
+        response = await worker.ask("POST", "/connectors", {"name": name, "config": {**config, **more}}, timeout=120)
+        assert response.status_code == 201, response.text
 
     async def says(name: str, text: str, *, task: bool) -> None:
         async def there() -> bool:

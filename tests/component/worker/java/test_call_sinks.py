@@ -79,4 +79,6 @@ async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: Spark
     unlike = {
         name: (calls, actual_play_all[name]) for name, calls in expected.items() if actual_play_all[name] != calls
     }
-    assert not unlike, "\n".join(f"{name}\n  expected {item}\n  found    {two}" for name, (item, two) in unlike.items())
+    assert not unlike, "\n".join(
+        f"{name}\n  expected {first}\n  found    {second}" for name, (first, second) in unlike.items()
+    )

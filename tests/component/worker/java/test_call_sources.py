@@ -118,26 +118,26 @@ class Workers:
 
 
 async def test_a_task_is_called_as_in_kafka_connect(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
-    new_workers = Workers(bootstrap, spark.address, tmp_path, await packed(tmp_path))
-    item, other = (new_workers.make(name, exactly_once=True) for name in ("one", "other"))
-    least = new_workers.make("least", exactly_once=False)
+    started_workers = Workers(bootstrap, spark.address, tmp_path, await packed(tmp_path))
+    first, other = (started_workers.make(name, exactly_once=True) for name in ("one", "other"))
+    least = started_workers.make("least", exactly_once=False)
 
     async def bounce() -> None:
-        assert await item.end() == 0
-        await item.start()
+        assert await first.end() == 0
+        await first.start()
 
     acts = {"bounce": bounce, "join": other.start, "leave": other.end}
     try:
-        async with workers(item, least):
+        async with workers(first, least):
             in_transactions, without = await asyncio.gather(
-                new_workers.play(item, THROUGH_A_WORKER[True], name="call-once", exactly_once=True),
-                new_workers.play(least, THROUGH_A_WORKER[False], name="call-least", exactly_once=False),
+                started_workers.play(first, THROUGH_A_WORKER[True], name="call-once", exactly_once=True),
+                started_workers.play(least, THROUGH_A_WORKER[False], name="call-least", exactly_once=False),
             )
             await least.end()
-            sinks = await play_all(bootstrap, item.ask, tmp_path / "calls", acts=acts)
+            sinks = await play_all(bootstrap, first.ask, tmp_path / "calls", acts=acts)
             for n, (name, case) in enumerate(IN_A_GROUP.items()):
                 fields = {"name": f"call-group-{n}", "exactly_once": True, "acts": acts}
-                in_transactions |= await new_workers.play(item, {name: case}, **fields)
+                in_transactions |= await started_workers.play(first, {name: case}, **fields)
     finally:
         await other.kill()
     answer = {

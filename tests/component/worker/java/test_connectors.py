@@ -29,8 +29,8 @@ async def test_a_connector_gets_the_tasks_that_it_asks_for_and_fails_with_its_tr
     config = {"connector.class": "RestlessSource", "folder": str(sea), "tasks.max": "4"}
 
     async def tasks() -> list[Any]:
-        result = (await worker.ask("GET", "/connectors/sea/tasks")).json()
-        return [entry["config"]["number"] for entry in result]
+        response = (await worker.ask("GET", "/connectors/sea/tasks")).json()
+        return [entry["config"]["number"] for entry in response]
 
     async def state() -> dict[str, Any]:
         state: dict[str, Any] = (await worker.ask("GET", "/connectors/sea/status")).json()["connector"]
@@ -38,8 +38,8 @@ async def test_a_connector_gets_the_tasks_that_it_asks_for_and_fails_with_its_tr
 
     async with workers(worker):
         await eventually(lambda: _listed(worker), seconds=120, what="the plugin is listed")
-        result = await worker.ask("POST", "/connectors", {"name": "sea", "config": config})
-        assert result.status_code == 201, result.text
+        response = await worker.ask("POST", "/connectors", {"name": "sea", "config": config})
+        assert response.status_code == 201, response.text
         await eventually(lambda: _are(tasks, ["0"]), seconds=120, what="one task")
         (sea / "more").touch()
         await eventually(lambda: _are(tasks, ["0", "1"]), seconds=120, what="two tasks")
@@ -62,8 +62,8 @@ async def test_a_connector_gets_the_tasks_that_it_asks_for_and_fails_with_its_tr
 
 
 async def _listed(worker: WorkerProcess) -> bool:
-    result = (await worker.ask("GET", "/connector-plugins")).json()
-    return {"class": "acme.RestlessSource", "type": "source", "version": "2.5"} in result
+    response = (await worker.ask("GET", "/connector-plugins")).json()
+    return {"class": "acme.RestlessSource", "type": "source", "version": "2.5"} in response
 
 
 async def _are(tasks: Any, expected: list[str]) -> bool:

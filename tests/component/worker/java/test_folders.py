@@ -84,15 +84,15 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         runs = CopyRunServiceStub(opened)
 
         async def copies(name: str) -> bool:
-            told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster=GROUP))
-            return name in {run.connector for run in told.copy_runs}
+            listed = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster=GROUP))
+            return name in {run.connector for run in listed.copy_runs}
 
         async def rests(name: str) -> bool:
             return not await copies(name)
 
         async def both_listed() -> bool:
-            result = (await worker.ask("GET", "/connector-plugins")).json()
-            assert {entry["version"] for entry in result if entry["class"] == SOURCE} == {"1", "2"}, worker.output[
+            response = (await worker.ask("GET", "/connector-plugins")).json()
+            assert {entry["version"] for entry in response if entry["class"] == SOURCE} == {"1", "2"}, worker.output[
                 -3000:
             ]
             return True
@@ -115,8 +115,8 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         assert refused.status_code == 400, refused.text
         assert "[3,4)" in refused.json()["message"]
         for name, more, version in (("old", {"connector.plugin.version": "[1,2)"}, "1"), ("new", {}, "2")):
-            result = await put(name, **source, **more, does="forks", seconds=SLEEP)
-            assert result.status_code == 201, result.text
+            response = await put(name, **source, **more, does="forks", seconds=SLEEP)
+            assert response.status_code == 201, response.text
             await worker.reaches(name, "RUNNING", "RUNNING", seconds=120)
             status = (await worker.ask("GET", f"/connectors/{name}/status")).json()
             assert status["connector"]["version"] == version

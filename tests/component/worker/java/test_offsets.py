@@ -41,8 +41,8 @@ class Altered:
     async def put(self, **more: str) -> None:
         """Creates the connector, or changes its configuration."""
         body = {**self.config, **more}
-        result = await self.worker.ask("PUT", f"/connectors/{self.name}/config", body, timeout=120)
-        assert result.status_code in (200, 201), result.text
+        response = await self.worker.ask("PUT", f"/connectors/{self.name}/config", body, timeout=120)
+        assert response.status_code in (200, 201), response.text
 
     async def offsets(self) -> dict[str, int]:
         """The committed offsets, by the last word of their partition."""
@@ -85,17 +85,17 @@ class Altered:
         """The answer carries the class's refusal of a change, and only changes that it permits take effect."""
         for does, value in REFUSALS.items():
             await self.put(alters=does)
-            for code, said in (await self.alter(partition, offset), await self.reset()):
+            for code, message in (await self.alter(partition, offset), await self.reset()):
                 assert code == 500
-                assert value.format(self.name) in said
+                assert value.format(self.name) in message
             assert await self.offsets() == at, "what was refused has not happened"
         await self.put(alters="no")
-        code, said = await self.alter(partition, offset)
+        code, message = await self.alter(partition, offset)
         assert code == 200
-        assert said.startswith(OURS_ONLY.format("altered"))
-        code, said = await self.reset()
+        assert message.startswith(OURS_ONLY.format("altered"))
+        code, message = await self.reset()
         assert code == 200
-        assert said.startswith(OURS_ONLY.format("reset"))
+        assert message.startswith(OURS_ONLY.format("reset"))
         assert await self.offsets() == {}
 
 
@@ -135,9 +135,9 @@ async def of_a_source(source: Altered, bootstrap: str) -> None:
 
     await source.put()
     await source.until_at({"p0": 99})
-    code, said = await source.alter(part, {"n": 49})
+    code, message = await source.alter(part, {"n": 49})
     assert code == 400, "it runs"
-    assert "must be in the STOPPED state" in said
+    assert "must be in the STOPPED state" in message
     await source.stop()
     assert await source.alter(part, {"n": 49}) == (200, DONE.format("altered"))
     assert source.noted("alter") == ["[{part=p0}={n=49}]"]
@@ -176,9 +176,9 @@ async def of_a_sink(sink: Altered, bootstrap: str) -> None:
     await asyncio.to_thread(send)
     await sink.put()
     await sink.until_at({"0": 10, "1": 10})
-    code, said = await sink.alter(second, {"kafka_offset": 4})
+    code, message = await sink.alter(second, {"kafka_offset": 4})
     assert code == 400, "it runs"
-    assert "must be in the STOPPED state" in said
+    assert "must be in the STOPPED state" in message
     await sink.stop()
     assert await sink.alter(second, {"kafka_offset": 4}) == (200, DONE.format("altered"))
     assert sink.noted("alter") == ["[java-taken-1=4]"]

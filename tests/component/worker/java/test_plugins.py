@@ -68,8 +68,8 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
     async with workers(worker):
 
         async def listed() -> bool:
-            result = (await worker.ask("GET", "/connector-plugins")).json()
-            return {"class": SOURCE, "type": "source", "version": "4.3.0"} in result
+            response = (await worker.ask("GET", "/connector-plugins")).json()
+            return {"class": SOURCE, "type": "source", "version": "4.3.0"} in response
 
         await eventually(listed, seconds=120, what="the plugin's classes are listed")
         keys = (await worker.ask("GET", f"/connector-plugins/{SOURCE}/config")).json()
@@ -78,8 +78,8 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
         assert refused.status_code == 400
         assert "Invalid value  for configuration topic: String must be non-empty" in refused.json()["message"]
 
-        result = await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
-        assert (result.status_code, result.json()["type"]) == (201, "source"), result.text
+        response = await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
+        assert (response.status_code, response.json()["type"]) == (201, "source"), response.text
         await worker.reaches("lines", "RUNNING", "RUNNING", seconds=150)
 
         async def offset() -> int:
@@ -114,8 +114,8 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
 
     async with workers(worker):
         await asyncio.to_thread(send, range(LINES))
-        result = await worker.ask("PUT", "/connectors/javasunk/config", config)
-        assert (result.status_code, result.json()["type"]) == (201, "sink"), result.text
+        response = await worker.ask("PUT", "/connectors/javasunk/config", config)
+        assert (response.status_code, response.json()["type"]) == (201, "sink"), response.text
 
         async def committed(count: int = LINES) -> bool:
             rows = (await worker.ask("GET", "/connectors/javasunk/offsets")).json()["offsets"]

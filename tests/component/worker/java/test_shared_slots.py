@@ -42,8 +42,8 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
 
     async def put(name: str, **more: str) -> None:
         config = {"connector.class": CLASS, "topic": f"shared-{name}", **more}
-        result = await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
-        assert result.status_code in (200, 201), result.text
+        response = await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
+        assert response.status_code in (200, 201), response.text
 
     async def committed(name: str) -> int:
         answer = (await worker.ask("GET", f"/connectors/{name}/offsets")).json()
@@ -65,8 +65,8 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
         runs = CopyRunServiceStub(opened)
 
         async def slots() -> dict[str, str]:
-            told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="sharedjava"))
-            return {run.connector: run.slot for run in told.copy_runs}
+            listed = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="sharedjava"))
+            return {run.connector: run.slot for run in listed.copy_runs}
 
         for name in "abcd":
             create_topic(bootstrap, f"shared-{name}")

@@ -45,14 +45,14 @@ async def test_a_machine_that_starts_slowly_is_waited_for(
     }
 
     async def listed() -> bool:
-        result = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
-        return "acme.ShoutTransform" in {entry["class"] for entry in result}
+        response = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
+        return "acme.ShoutTransform" in {entry["class"] for entry in response}
 
     async def copies(where: str, offset: int) -> None:
         topic = topics[where]
         create_topic(bootstrap, topic)
-        result = await worker.ask("POST", "/connectors", {"name": topic, "config": configs[where]}, timeout=120)
-        assert result.status_code == 201, result.text
+        response = await worker.ask("POST", "/connectors", {"name": topic, "config": configs[where]}, timeout=120)
+        assert response.status_code == 201, response.text
 
         async def committed() -> bool:
             rows = (await worker.ask("GET", f"/connectors/{topic}/offsets")).json()["offsets"]

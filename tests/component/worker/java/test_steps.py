@@ -63,8 +63,8 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         return await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
 
     async def listed() -> bool:
-        result = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
-        return {"acme.ShoutTransform", "acme.HasWord"} <= {entry["class"] for entry in result}
+        response = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
+        return {"acme.ShoutTransform", "acme.HasWord"} <= {entry["class"] for entry in response}
 
     async with workers(worker):
         await eventually(listed, seconds=120, what="the plugin is listed")
@@ -75,14 +75,14 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         assert refused.status_code == 400, refused.text
         assert 'Missing required configuration "transforms.shout.end"' in refused.json()["message"]
 
-        result = await put("lines", {**source, "value.converter": "ReversedConverter"})
-        assert result.status_code == 201, result.text
+        response = await put("lines", {**source, "value.converter": "ReversedConverter"})
+        assert response.status_code == 201, response.text
         await worker.reaches("lines", "RUNNING", "RUNNING", seconds=120)
         outcome = await _read(bootstrap, "steps", 3)
-        assert [item.value() for item in outcome] == [
+        assert [message.value() for message in outcome] == [
             said[::-1] for said in (b"steps:ONE!", b"steps:quiet two", b"steps:FIVE!")
         ]
-        assert [item.headers() for item in outcome] == [
+        assert [message.headers() for message in outcome] == [
             [("mark", b"7"), ("seen", b"8")],
             [("mark", b"7")],
             [("mark", b"7"), ("seen", b"8")],
@@ -97,8 +97,8 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         assert second["steps"][2]["predicate"]["holds"] is True
         assert (third["outcome"], fourth["outcome"], fourth["error"]["message"]) == ("dropped", "failed", "boom")
 
-        result = await put("written", sink)
-        assert result.status_code == 201, result.text
+        response = await put("written", sink)
+        assert response.status_code == 201, response.text
         await asyncio.to_thread(_send, bootstrap, ["steps-in:a", "steps-in:boom", "elsewhere:b", "steps-in:quiet c"])
         await eventually(lambda: _has(copied, "A!\nquiet c\n"), seconds=120, what="the good ones are written")
         letters = await _read(bootstrap, "steps-letters", 2)

@@ -37,8 +37,10 @@ async def test_tasks_go_on_where_they_are_told(bootstrap: str, spark: SparkServi
         assert (await worker.ask("PUT", f"/connectors/{name}/resume")).status_code == 202
 
     async def tracked() -> bool:
-        told = [(await worker.ask("GET", f"/connectors/{name}/topics")).json() for name in ("moved-in", "moved-out")]
-        return told == [{name: {"topics": ["moved"]}} for name in ("moved-in", "moved-out")]
+        document = [
+            (await worker.ask("GET", f"/connectors/{name}/topics")).json() for name in ("moved-in", "moved-out")
+        ]
+        return document == [{name: {"topics": ["moved"]}} for name in ("moved-in", "moved-out")]
 
     async with workers(worker):
         config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "moved"}

@@ -43,13 +43,13 @@ def sinks(folder: Path) -> dict[str, dict[str, str]]:
         *(("java", state) for state in ("parked", "paused", "stopped", "failed", "deleted")),
         *(("file", "parked"), ("file", "stopped"), ("kafka", "parked"), ("spark", "idle"), ("spark", "paused")),
     ]
-    new_sinks = {}
+    sinks = {}
     for kind, state in states:
         out = str(folder / f"{kind}-{state}")
         more = {"file": out, "spark.path": out, "topic": f"{kind}-{state}-${{topic}}"}
         topics = "bad" if state == "failed" else "good"
-        new_sinks[f"{kind}-{state}"] = {**kinds[kind], **more, "topics": topics, "keelman.park.after.ms": "3000"}
-    return new_sinks
+        sinks[f"{kind}-{state}"] = {**kinds[kind], **more, "topics": topics, "keelman.park.after.ms": "3000"}
+    return sinks
 
 
 class Scene:
@@ -104,8 +104,8 @@ async def test_offsets_outlive_ten_retentions(spark: SparkService, tmp_path: Pat
             for topic in ("good", "bad"):
                 scene.send(b"1", b"2", b"3", topic=topic)
             for name, config in configs.items():
-                result = await pair[0].ask("POST", "/connectors", {"name": name, "config": config})
-                assert result.status_code == 201, result.text
+                response = await pair[0].ask("POST", "/connectors", {"name": name, "config": config})
+                assert response.status_code == 201, response.text
             await scene.until_at(3)
             for name in configs:
                 await scene.order(name, name.partition("-")[2])

@@ -160,13 +160,13 @@ async def test_of_many_tasks_that_begin_together_those_without_news_rest(
         side.slow = True
         async with workers(worker):
             begun = await eventually(lambda: len(side.runs) == MOST and list(side.runs.values()), seconds=120)
-            (item, other) = sorted(set(range(count)) - {run.ticket.task for run in begun})
-            told = ["RUNNING" if task in (item, other) else "UNASSIGNED" for task in range(count)]
+            (first, other) = sorted(set(range(count)) - {run.ticket.task for run in begun})
+            told = ["RUNNING" if task in (first, other) else "UNASSIGNED" for task in range(count)]
             await worker.reaches("m", "RUNNING", *told, seconds=60)
             await producer.send_and_wait("rested", b"more", partition=other)
             side.fence(begun[0])
             await eventually(lambda: side.of("m", other, FENCED), seconds=60, what="it has its turn")
-            assert side.of("m", item, FENCED) == []
+            assert side.of("m", first, FENCED) == []
             assert await worker.end() == 0
     finally:
         await producer.stop()

@@ -86,8 +86,8 @@ async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[L
         for number, url in enumerate(urls):
             name = f"secure-{number}"
             assert (await client.post(f"{url}/connectors", json={"name": name, "config": SOURCE})).status_code == 401
-            result = await client.post(f"{url}/connectors", json={"name": name, "config": SOURCE}, auth=ALICE)
-            assert result.status_code == 201, result.text
+            response = await client.post(f"{url}/connectors", json={"name": name, "config": SOURCE}, auth=ALICE)
+            assert response.status_code == 201, response.text
         for url in urls:
             assert (await client.get(f"{url}/connectors", auth=ALICE)).json() == ["secure-0", "secure-1"]
             assert (await client.get(f"{url}/metrics")).status_code == 401

@@ -45,8 +45,10 @@ def make_topics(broker: SecureBroker, group: str) -> None:
     """Creates the three topics of a group, as its worker would."""
     admin = AdminClient({"bootstrap.servers": broker.at("PLAINTEXT")})
     counts = {"configs": 1, "offsets": 3, "status": 2}
-    new_topics = [NewTopic(f"{group}-{kind}", n, 1, config={"cleanup.policy": "compact"}) for kind, n in counts.items()]
-    for answer in admin.create_topics(new_topics).values():
+    created_topics = [
+        NewTopic(f"{group}-{kind}", n, 1, config={"cleanup.policy": "compact"}) for kind, n in counts.items()
+    ]
+    for answer in admin.create_topics(created_topics).values():
         answer.result(30)
 
 

@@ -115,8 +115,8 @@ async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark:
         runs = CopyRunServiceStub(opened)
 
         async def parked() -> bool:
-            told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="park"))
-            return not told.copy_runs and target.exists() and target.read_bytes() == source.read_bytes()
+            listed = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="park"))
+            return not listed.copy_runs and target.exists() and target.read_bytes() == source.read_bytes()
 
         def said_in_its_slot() -> bytes:
             lines = spark.log.read_bytes().splitlines(keepends=True)

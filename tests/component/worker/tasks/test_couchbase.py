@@ -132,8 +132,8 @@ async def test_idle_tasks_leave_their_slots_and_come_back(
             runs = CopyRunServiceStub(opened)
 
             async def parked() -> bool:
-                told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster=f"group-{name}"))
-                return not told.copy_runs
+                listed = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster=f"group-{name}"))
+                return not listed.copy_runs
 
             body = created({**official(name, server), "tasks.max": "2"})
             assert (await worker.ask("POST", "/connectors", body)).status_code == 201

@@ -192,29 +192,29 @@ async def test_what_a_dead_worker_had_is_not_running(
 ) -> None:
     side, address = link
     delay = {"scheduled.rebalance.max.delay.ms": "10000"}
-    item, two = (  # with a member file, the farewell would be their agent's task
+    first, second = (  # with a member file, the farewell would be their agent's task
         WorkerProcess(
             tmp_path / n, bootstrap, "life-dead", address, delay, flags=("--member-file", str(tmp_path / f"{n}.json"))
         )
         for n in ("one", "two")
     )
-    async with workers(item, two):
+    async with workers(first, second):
         for name in ("a", "b"):
-            await item.ask("POST", "/connectors", {"name": name, "config": SOURCE})
-        await eventually(lambda: {r.worker for n in "ab" for r in side.of(n)} == {item.id, two.id}, seconds=60)
-        lost = next(n for n in "ab" if side.of(n)[0].worker == two.id)
-        await item.reaches(lost, "RUNNING", "RUNNING")
-        await two.end(signal.SIGKILL)
+            await first.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+        await eventually(lambda: {r.worker for n in "ab" for r in side.of(n)} == {first.id, second.id}, seconds=60)
+        lost = next(n for n in "ab" if side.of(n)[0].worker == second.id)
+        await first.reaches(lost, "RUNNING", "RUNNING")
+        await second.end(signal.SIGKILL)
 
         async def unassigned() -> bool:
-            status = await task_of(item, lost)
+            status = await task_of(first, lost)
             gone = "its worker is gone" in status.get("trace", "")
             assert gone or status["state"] != "UNASSIGNED", "it came back before it was gone"
-            assert not gone or status["worker_id"] == item.id, (
+            assert not gone or status["worker_id"] == first.id, (
                 "the leader's word, over which the dead one's own may come"
             )
             return gone
 
         await eventually(unassigned, seconds=120, every=0.02, what="its status says that it runs nowhere")
-        await item.reaches(lost, "RUNNING", "RUNNING", seconds=60)
-        assert await item.end() == 0
+        await first.reaches(lost, "RUNNING", "RUNNING", seconds=60)
+        assert await first.end() == 0

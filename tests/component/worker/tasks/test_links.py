@@ -54,12 +54,12 @@ async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str]
         assert side.log_levels.get(worker.id, {}) == {}
         assert (await worker.ask("PUT", "/admin/loggers/acme", {"level": "debug"})).status_code == 200
         await eventually(lambda: side.log_levels[worker.id] == {"acme": "DEBUG"}, what="the level is told")
-        item, two = side.of("snk", 0)[0], side.of("snk", 1)[0]
-        assert item.ticket.limits == tickets.Limits(records_per_second=500)
+        first, second = side.of("snk", 0)[0], side.of("snk", 1)[0]
+        assert first.ticket.limits == tickets.Limits(records_per_second=500)
         await worker.ask("PUT", "/connectors/snk/config", {**SINK, BYTES: "3e6"})
-        await eventually(lambda: item.limits and two.limits, what="both tasks are told")
-        assert item.limits == two.limits == [tickets.Limits(bytes_per_second=1.5e6)]
-        assert (item.state, two.state) == (RUNNING, RUNNING), "and go on"
+        await eventually(lambda: first.limits and second.limits, what="both tasks are told")
+        assert first.limits == second.limits == [tickets.Limits(bytes_per_second=1.5e6)]
+        assert (first.state, second.state) == (RUNNING, RUNNING), "and go on"
 
         for key, value, problem in (
             (RECORDS, "-1", "Invalid value -1.0 for configuration {}: Value must be at least 0"),
@@ -95,11 +95,11 @@ async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str]
         side.deaf = True
         await worker.ask("PUT", "/connectors/snk/pause")
         await eventually(lambda: side.heard_nothing >= 2, what="orders are lost")
-        stranger = side.stranger(worker.id, item)
+        stranger = side.stranger(worker.id, first)
         side.deaf = False
         side.break_link(worker.id)
-        await eventually(lambda: item.state == two.state == ENDED, what="they are sent again")
-        assert (item.cut, two.cut) == ("", "")
+        await eventually(lambda: first.state == second.state == ENDED, what="they are sent again")
+        assert (first.cut, second.cut) == ("", "")
         await eventually(lambda: stranger.cut, what="a run that nobody owns is cut")
         await worker.reaches("snk", "PAUSED", "PAUSED", "PAUSED")
         assert await worker.end() == 0
