@@ -15,7 +15,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.state.clusters.kafka_names import clash, users_of_kafka
 from keelman.state.resources.snapshot import Snapshot
-from keelman.state.resources.store import Store
+from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
 SECONDS = 5.0
@@ -36,7 +36,7 @@ class NamedByUsers(Protocol):
 class ExternalProbe:
     """A reconciler calls `reconcile` after each commit and by its timer."""
 
-    store: Store
+    store: ResourceStore
     named: NamedByUsers | None = None
     """The policy for clusters whose addresses users without rights on broker clusters have named."""
 
