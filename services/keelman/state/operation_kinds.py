@@ -19,7 +19,7 @@ from keelman.state.topics import applying as topics
 from keelman.workers.rest.connectors import RestConnectors
 
 
-def all_procedures(
+def procedures(
     store: ResourceStore,
     *,
     notes: topics.TopicNotes,

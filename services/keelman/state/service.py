@@ -35,7 +35,7 @@ from keelman.state.executor import Executor
 from keelman.state.nouns import registry
 from keelman.state.nouns.connector import ConnectorReportApi
 from keelman.state.nouns.parts import NounParts
-from keelman.state.operation_kinds import all_procedures
+from keelman.state.operation_kinds import procedures
 from keelman.state.operations.retention import Retention
 from keelman.state.operations.runner import Runner
 from keelman.state.planning.draft import Limits
@@ -120,13 +120,11 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         else:
             executor.lead(False)
             siblings.start(exchange.run(executor.planned), name="exchange")
-        procedures = all_procedures(
-            led, notes=topics, connectors=connectors, planned=executor, files=plugins, buckets=buckets
-        )
+        by_kind = procedures(led, notes=topics, connectors=connectors, planned=executor, files=plugins, buckets=buckets)
         judge = Reconciler("judge", lambda: sessions.judge(led), settings.heartbeat_seconds / 2)
         parts_of_leader = (
             ("judge", judge.run),
-            ("operations", Runner(led, commits, lease, procedures, settings.operation_wait_seconds).run),
+            ("operations", Runner(led, commits, lease, by_kind, settings.operation_wait_seconds).run),
             ("autoscaler", Autoscaler(led, reports.recent_usage, Room(store, reports.connectors.of)).run),
             ("audit-relay", AuditRelay(store, commits, settings.events_broker_cluster, trail).run),
             ("plugin-sweeper", Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS).run),

@@ -14,7 +14,7 @@ from keelman.model.operation import Operation, OperationState
 from keelman.runtime.supervise import Siblings
 from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.nouns.connector_definition import apply, create, update
-from keelman.state.operation_kinds import all_procedures
+from keelman.state.operation_kinds import procedures
 from keelman.state.operations.runner import Runner
 from keelman.state.replicas.leader import LEADER
 from keelman.state.replicas.lease import Lease
@@ -50,11 +50,11 @@ async def running(store: ResourceStore, url: str) -> AsyncIterator[None]:
     commits, access, topics, unused = Hub(), WorkerAccess(), Any, Any
     store.listen(lambda changes: commits.wake(subjects_of(changes)))
     async with Rest(urls, request_seconds=30, access=access) as rest, Siblings() as tasks:
-        procedures = all_procedures(
+        by_kind = procedures(
             store, notes=topics, connectors=RestConnectors(ClusterRequests(rest, access)), planned=Unplanned(),
             files=unused, buckets=unused,
         )  # fmt: skip
-        tasks.start(Runner(store, commits, Lease(store.database, LEADER), procedures, 60.0).run())
+        tasks.start(Runner(store, commits, Lease(store.database, LEADER), by_kind, 60.0).run())
         yield
 
 
