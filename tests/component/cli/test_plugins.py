@@ -38,7 +38,7 @@ async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
     file.write_bytes(jar(3 << 20))
     outcome = await run(prompt, "create", "plugin", file, "--label", "team=blue", "--description", "the sky")
     assert outcome.out == "plugin/acme-weather:1.2\n"
-    assert f"{file.name}: 100% of 3.0 MiB, being looked into" in outcome.err, outcome.err
+    assert f"{file.name}: 100% of 3.0 MiB, being inspected" in outcome.err, outcome.err
     assert (await run(prompt, "create", "pl", file)).out == "plugin/acme-weather:1.2\n"  # the same again
 
     other = tmp_path / "other.jar"

@@ -51,7 +51,7 @@ async def upload(link: Any, file: Path, line: Line, **header: Any) -> Plugin:
             while chunk := await asyncio.to_thread(opened.read, CHUNK_BYTES):
                 yield pb.UploadPluginRequest(chunk=chunk)
                 sent += len(chunk)
-                line.show(f"{file.name}: {_progress(sent, total)}{' sent' if sent < total else ', being looked into'}")
+                line.show(f"{file.name}: {_progress(sent, total)}{' sent' if sent < total else ', being inspected'}")
 
     stub: Any = PluginServiceStub(link)
     try:
