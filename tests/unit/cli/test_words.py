@@ -23,7 +23,7 @@ from keelman.runtime import main as runtime_main
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_kind_is_known_by_each_of_its_words(kind: kinds.OperationProcedure) -> None:
+def test_a_kind_is_known_by_each_of_its_words(kind: kinds.Kind) -> None:
     for word in (*kind.words, kind.plural.replace("-", "_"), kind.plural.replace("-", ""), kind.plural.upper()):
         assert kind_of(word) is kind
 

@@ -146,7 +146,7 @@ async def test_a_write_that_nobody_answered_is_repeated_under_its_id(monkeypatch
 @pytest.mark.parametrize(
     ("verb", "kind", "reason"), [("get", kinds.NODES, "UNREACHABLE"), ("stop", kinds.WORKER_CLUSTERS, "NO_AGENT")]
 )
-async def test_what_was_answered_and_what_only_reads_is_not_repeated(verb: str, kind: kinds.OperationProcedure, reason: str) -> None:
+async def test_what_was_answered_and_what_only_reads_is_not_repeated(verb: str, kind: kinds.Kind, reason: str) -> None:
     link = Away(Unavailable("gone", reason=reason))
     with pytest.raises(Unavailable, match="gone"):
         await Gateway(link).act(verb, kind, "x")
@@ -171,7 +171,7 @@ RPCS = {
 
 
 @pytest.mark.parametrize("kind", KINDS[:7])
-def test_each_verb_of_a_kind_is_a_method_of_the_gateway(kind: kinds.OperationProcedure) -> None:
+def test_each_verb_of_a_kind_is_a_method_of_the_gateway(kind: kinds.Kind) -> None:
     link = Link()
     Gateway(link)._service(kind)
     noun = "".join(word.capitalize() for word in kind.singular.split("-"))

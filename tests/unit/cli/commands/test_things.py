@@ -49,7 +49,7 @@ def test_topics_and_plugins_have_tables_and_names(capsys: pytest.CaptureFixture[
 
 
 @pytest.mark.parametrize("kind", [k for k in kinds.KINDS if states(k)])
-def test_each_kind_with_states_names_them(kind: kinds.OperationProcedure) -> None:
+def test_each_kind_with_states_names_them(kind: kinds.Kind) -> None:
     assert checked_state(kind, states(kind)[0].lower()) == states(kind)[0]
     with pytest.raises(InvalidArgument, match=states(kind)[-1]):
         checked_state(kind, "NOSUCH")

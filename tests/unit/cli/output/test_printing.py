@@ -270,7 +270,7 @@ def test_a_refusal_is_whole_in_a_wide_line(capsys: pytest.CaptureFixture[str]) -
 
 async def test_a_cluster_without_workers_is_described_by_what_can_be_known(capsys: pytest.CaptureFixture[str]) -> None:
     class Listed:
-        async def list(self, kind: kinds.OperationProcedure, **_: Any) -> list[Any]:
+        async def list(self, kind: kinds.Kind, **_: Any) -> list[Any]:
             if kind is kinds.CONNECTORS:
                 raise Unavailable("no running worker")
             return [Worker(name="w/0")] if kind is kinds.WORKERS else []
@@ -309,7 +309,7 @@ def test_logs_are_those_of_the_processes_behind() -> None:
     names = ("broker/default/0", "spark/n1", "spark/n2", "worker/w/0", "worker/ww/0")
     all_of_them = [Workload(name=n, node="n2" if n in ("spark/n2", "worker/ww/0") else "n1") for n in names]
 
-    def of(kind: kinds.OperationProcedure, **fields: str) -> list[str]:
+    def of(kind: kinds.Kind, **fields: str) -> list[str]:
         return [w.name for w in behind(kind, type("Resource", (), fields), all_of_them)]
 
     assert of(kinds.WORKER_CLUSTERS, name="w") == ["worker/w/0"]
