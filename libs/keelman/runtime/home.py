@@ -180,6 +180,14 @@ def private_folder(folder: Path) -> None:
         folder.chmod(0o700)
 
 
+def passable_folder(folder: Path) -> None:
+    """Creates a folder through which other users reach theirs, whatever the umask; they cannot list it. Raises
+    OSError."""
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o711)
+
+
 def write_file(path: Path, content: bytes, *, mode: int = 0o600, owner: tuple[int, int] | None = None) -> None:
     """Writes a whole file so that a reader, also one after a crash, sees the old content or the new. Creates its
     folder.

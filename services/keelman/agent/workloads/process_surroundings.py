@@ -19,7 +19,7 @@ import keelman.model
 from keelman.agent.workloads.tenants import NO_HOME, TenantUsers
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import ROUTES_NOT_POSSIBLE
-from keelman.runtime.home import Home, SharedHome, cache_folder, private_folder
+from keelman.runtime.home import Home, SharedHome, cache_folder, passable_folder, private_folder
 from keelman.runtime.processes.confined import Confinement
 from keelman.runtime.processes.environment import clean_environment
 from keelman.runtime.processes.private_hosts import with_routes
@@ -117,6 +117,7 @@ class Surroundings:
         private_folder(folder)
         shutil.rmtree(temporary(folder), ignore_errors=True)
         temporary(folder).mkdir(mode=0o700, exist_ok=True)
+        passable_folder(socket.parent.parent)
         private_folder(socket.parent)
         if self.user is not None:
             hand_over(folder, self.user)
@@ -127,7 +128,7 @@ class Surroundings:
     def make_folders(self, folders: Sequence[Path]) -> None:
         """Makes a workload's folders beside its own, for it alone. Raises OSError."""
         for folder in folders:
-            folder.parent.mkdir(parents=True, exist_ok=True)
+            passable_folder(folder.parent)
             folder.mkdir(mode=0o700, exist_ok=True)
             if self.user is not None:
                 hand_over(folder, self.user)

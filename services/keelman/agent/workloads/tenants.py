@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keelman.model.errors import FailedPrecondition
-from keelman.runtime.home import Home, private_folder, write_json
+from keelman.runtime.home import Home, passable_folder, private_folder, write_json
 from keelman.runtime.processes.users import User, hand_over
 
 SETTING = "agent.tenant_users"
@@ -49,7 +49,7 @@ class TenantUsers:
         """Returns the cache of a tenant's user: its own folder, with links to the files of the shared cache that only
         root can change. Raises OSError."""
         folder = self.home.tenant_caches / str(user.uid)
-        self.home.tenant_caches.mkdir(mode=0o711, parents=True, exist_ok=True)
+        passable_folder(self.home.tenant_caches)
         private_folder(folder)
         for part in SHARED:
             private_folder(folder / part)

@@ -9,7 +9,7 @@ import pytest
 from keelman.agent.workloads.process_surroundings import confinement, surroundings_for
 from keelman.agent.workloads.tenants import TenantUsers
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.runtime.home import Home
+from keelman.runtime.home import Home, SharedHome, passable_folder
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files to others")
 NUMBERS = range(600_000, 600_003)
@@ -56,6 +56,27 @@ def test_the_cache_of_a_tenant_is_its_own_and_has_links_to_shared_files(tmp_path
     assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (user.uid, 0o700)
     assert (folder / "jars" / "kafka").is_symlink()
     assert not (folder / "plugins").exists()
+
+
+@as_root
+def test_folders_on_the_way_to_those_of_tenants_can_be_passed_whatever_the_umask(tmp_path: Path) -> None:
+    tmp_path.chmod(0o711)
+    home = SharedHome(tmp_path / "home", tenants_apart=True)
+    own = surroundings_for("", (), 0o022, home, tenant_users="600000-600015")
+    before = os.umask(0o077)
+    try:
+        home.root.mkdir(mode=0o711)
+        home.root.chmod(0o711)
+        passable_folder(home.workloads)
+        of_a = own.of("worker", "a")
+        of_a.prepare(home.workload("worker/a/0"), home.socket("worker/a/0"))
+        of_a.make_folders([home.root / "data" / "a"])
+    finally:
+        os.umask(before)
+    for folder in (home.workload("worker/a/0"), home.socket("worker/a/0").parent, home.root / "data" / "a", of_a.cache):
+        assert folder is not None
+        assert (folder.stat().st_uid, folder.stat().st_mode & 0o777) == (600_000, 0o700)
+        assert folder.parent.stat().st_mode & 0o777 == 0o711, folder
 
 
 @as_root
