@@ -71,9 +71,8 @@ def _tmpfs(folder: str, options: str, flags: int) -> None:
 
 def _replace_temporary(plan: Confinement) -> None:
     """Mounts the own folder over those for temporary files; what is kept below them is mounted again."""
-    kept = [
-        (path, os.open(path, os.O_PATH)) for path in plan.kept if path.startswith(tuple(f"{t}/" for t in TEMPORARY))
-    ]
+    below = tuple(f"{folder}/" for folder in TEMPORARY)
+    kept = [(path, os.open(path, os.O_PATH)) for path in plan.kept if path.startswith(below) and os.path.isdir(path)]
     own = os.open(plan.temporary, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY)  # in a folder that the user can write
     for folder in TEMPORARY:
         if os.path.isdir(folder):
