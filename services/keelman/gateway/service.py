@@ -99,7 +99,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             is_draining=stop.is_set,
             problem=lambda: reach.problem or access.callers.problem,
         )
-        await stack.enter_async_context(access.recording(state_channel))
+        await stack.enter_async_context(access.running(state_channel))
         await stack.enter_async_context(access.serve_http(http))
         health = await stack.enter_async_context(
             serve(

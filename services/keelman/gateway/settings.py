@@ -31,8 +31,8 @@ class Settings(WorkerAccessSettings):
     http_tls: bool = setting(False, "The HTTP server speaks https, with the certificate of gRPC.")
     access_file: Path | None = setting(
         None,
-        "TOML file of the callers: [[token]], [[user]], [[key]], [[account]], [[role]] and [tls]; read again "
-        "when it changes. Without it all calls are allowed on loopback, and none elsewhere.",
+        "TOML file of the callers: [[token]], [[user]], [[issuer]], [roles], [[key]], [[account]], [[role]] and [tls]; "
+        "read again when it changes. Without it all calls are allowed on loopback, and none elsewhere.",
     )
     audit_file: Path | None = setting(
         None,

@@ -13,6 +13,8 @@ from typing import Any, TypeAlias
 
 from keelman.connect.config.providers import SECRET_NAMES
 from keelman.gateway.access.accounts import BUCKET, Account
+from keelman.gateway.access.issuers import TABLE as ISSUERS
+from keelman.gateway.access.issuers import Issuer, read_issuers
 from keelman.gateway.access.own_roles import TABLE as ROLES
 from keelman.gateway.access.own_roles import named_role, read_own_roles
 from keelman.gateway.access.signatures import ACCOUNT, KEY_ID, AccessKey
@@ -27,7 +29,7 @@ log = get_logger()
 TLS = "tls"
 KEYS = ("key", "account", "role", TLS, ROLES)
 """The tables of a file for the managed Connect API only."""
-ALL = ("token", "user", *KEYS)
+ALL = ("token", "user", ISSUERS, *KEYS)
 EXPIRES = "expires"
 OwnRoles: TypeAlias = Mapping[str, OwnRole]
 RETRY_SECONDS = 1.0
@@ -41,7 +43,7 @@ _DIGEST = re.compile(r"[0-9a-f]{64}")
 class AccessFile:
     """The content of an access file: callers by the SHA-256 of their token and by the name in their certificate, access
     keys by their id, accounts' permissions by their number, client properties for Kafka by the ARN of an execution
-    role, and client properties for TLS without a role."""
+    role, client properties for TLS without a role, and issuers of OpenID Connect tokens by their URLs."""
 
     tokens: Mapping[str, GatewayCaller] = field(default_factory=dict)
     users: Mapping[str, GatewayCaller] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class AccessFile:
     accounts: Mapping[str, Account] = field(default_factory=dict)
     roles: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     tls: Mapping[str, str] = field(default_factory=dict, repr=False)
+    issuers: Mapping[str, Issuer] = field(default_factory=dict)
 
 
 NO_CALLERS = AccessFile()
@@ -59,8 +62,8 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
 
     [roles] has the file's own roles. [[token]] has sha256, name, role, clusters and expires, [[user]] the same without
     sha256, [[key]] id, secret, account, role and expires, [[account]] id, secrets and buckets, [[role]] arn and
-    client_properties, [tls] client_properties. Raises InvalidArgument with the setting `label` and the error in the
-    file, never a secret.
+    client_properties, [tls] client_properties, [[issuer]] what `read_issuers` reads. Raises InvalidArgument with the
+    setting `label` and the error in the file, never a secret.
     """
     if file is None:
         return AccessFile()
@@ -78,6 +81,7 @@ def read_access_file(label: str, file: Path | None, tables: tuple[str, ...] = AL
     return AccessFile(
         _tokens(label, document, own), _users(label, document, own), _keys(label, document, own),
         _accounts(label, document), _roles(label, document), _tls(label, document),
+        read_issuers(label, document, lambda where, table: named_role(where, table, own), clusters_of),
     )  # fmt: skip
 
 

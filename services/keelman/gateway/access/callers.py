@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
-from collections.abc import Callable, Iterator, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from enum import Enum
 from typing import TypeVar
 
 from keelman.gateway.access.access_file import KEYS, WatchedAccessFile
 from keelman.gateway.access.accounts import WHOLE, Account
+from keelman.gateway.access.issuers import KeySource
+from keelman.gateway.access.key_sets import KeySets
+from keelman.gateway.access.oidc import OidcTokens, is_jwt
 from keelman.gateway.access.signatures import AccessKey
 from keelman.gateway.caller import EVERYBODY, GatewayCaller
 from keelman.gateway.settings import Settings
@@ -18,9 +23,12 @@ from keelman.model.access.roles import token_digest
 from keelman.model.errors import InvalidArgument, PermissionDenied, Unauthenticated
 from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.server import MESH, is_loopback
+from keelman.runtime.supervise import Siblings
 from keelman.runtime.tls.certificates import shown_time
 
 T = TypeVar("T")
+FIRST_SECONDS = 5.0
+"""The time at the start for issuers to give their keys."""
 HOW = "Authorization: Bearer TOKEN, or a client certificate of a user"
 
 
@@ -38,6 +46,8 @@ class Callers:
     def __init__(self, settings: Settings, now: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
         """Raises InvalidArgument for illegal settings and files."""
         self._now = now
+        self._key_sets = KeySets()
+        self._oidc = OidcTokens(self._key_sets, now)
         self._open = settings.open_access
         self._file = WatchedAccessFile("gateway.access_file", settings.access_file)
         self._managed = WatchedAccessFile(
@@ -77,7 +87,10 @@ class Callers:
         return self._not_expired(user)
 
     def _by_token(self, authorization: str) -> GatewayCaller:
-        token = self._file.now().tokens.get(token_digest(_token(authorization)))
+        given, content = _token(authorization), self._file.now()
+        token = content.tokens.get(token_digest(given))
+        if token is None and content.issuers and is_jwt(given):
+            return self._oidc.caller(given, content.issuers)
         if token is None:
             raise Unauthenticated(
                 "the token is unknown: the access file has no token with this digest", reason="UNKNOWN_TOKEN"
@@ -94,8 +107,22 @@ class Callers:
 
     @property
     def problem(self) -> str:
-        """Why the access files cannot be read at present; empty if they can."""
-        return self._file.problem or self._managed.problem
+        """Why the access files or keys of issuers cannot be read at present; empty if they can."""
+        return self._file.problem or self._managed.problem or self._key_sets.problem(self._key_sources())
+
+    @contextlib.asynccontextmanager
+    async def reading_keys(self) -> AsyncIterator[None]:
+        """Reads the keys of issuers of tokens, before the block and within it."""
+        async with Siblings() as siblings:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(FIRST_SECONDS):
+                    await self._key_sets.refresh(self._key_sources())
+            reading = siblings.start(self._key_sets.run(self._key_sources), name="issuer-keys")
+            yield
+            reading.cancel()
+
+    def _key_sources(self) -> list[KeySource]:
+        return [issuer.keys for issuer in self._file.now().issuers.values()]
 
     @property
     def keys(self) -> Mapping[str, AccessKey]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from keelman.model.errors import KeelmanError, Unauthenticated
 
-SLOWED = frozenset(("UNKNOWN_TOKEN", "UNKNOWN_USER", "BAD_HEADER", "BAD_TOKEN"))
+SLOWED = frozenset(("UNKNOWN_TOKEN", "UNKNOWN_USER", "BAD_HEADER", "BAD_TOKEN", "UNKNOWN_KEY"))
 """The reasons of refusals that count: of credentials that were shown and are of no caller."""
 WINDOW_SECONDS = 60.0
 FIRST_SECONDS, MAX_SECONDS = 0.1, 5.0

@@ -51,14 +51,17 @@ class Access:
             missing = "client_ca" if settings.client_ca is None else "client_port"
             raise InvalidArgument.of(f"gateway.{missing}", "", "set: client_port and client_ca go together")
 
-    def recording(self, state: Channel) -> AbstractAsyncContextManager[None]:
-        """Returns a block within which the audit's events are sent to the state service. `state`: a channel to it."""
+    @contextlib.asynccontextmanager
+    async def running(self, state: Channel) -> AsyncIterator[None]:
+        """Sends the audit's events to the state service within the block, and reads the keys of issuers of tokens.
+        `state`: a channel to the state service."""
         calls = Calls(state)
 
         async def record(events: Sequence[AuditEvent]) -> None:
             await calls.ask(RecordAuditEventsRequest(audit_events=events))
 
-        return self._audit.queue.sending(record)
+        async with self.callers.reading_keys(), self._audit.queue.sending(record):
+            yield
 
     def interceptors(self, state: Channel, *, certified: bool = False) -> Sequence[Interceptor]:
         """Returns the interceptors that record and judge RPCs; none judges for open access. `state`: a channel to the

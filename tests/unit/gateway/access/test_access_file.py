@@ -60,7 +60,7 @@ def test_callers_have_their_role_for_all_clusters_or_for_some(file: Path) -> Non
         ("key = 1", "tables that begin with"),
         (
             "keys = 1",
-            r"tables \[\[token\]\], \[\[user\]\], .*\[\[role\]\], \[tls\] and \[roles\] alone",
+            r"tables \[\[token\]\], \[\[user\]\], \[\[issuer\]\], .*\[\[role\]\], \[tls\] and \[roles\] alone",
         ),
         ("[[role]]\narn = 'a'", "client_properties"),
         ("[tls]", "tls: client_properties: 'NoneType' is not legal: a table of texts"),
