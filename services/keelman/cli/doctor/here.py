@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 import socket
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,23 @@ async def gateway_findings(address: str, source: str, error: KeelmanError) -> li
         return [Finding("network", subject, f"no process accepts connections there: {reason}", remedy)]
     remedy = "see its log: the port is open, and does not answer like a gateway; TLS or a token may be missing"
     return [Finding("gateway", subject, error.message, remedy)]
+
+
+async def degraded_findings(http: str, certificates: bytes | None) -> list[Finding]:
+    """Returns why a gateway at this URL reports that it is degraded: the state of its access file, of the keys of
+    issuers, of the state service. None for a gateway whose HTTP server is not reached from here."""
+    import httpx  # noqa: PLC0415  (a tenth of a second)
+
+    tls = True if certificates is None else ssl.create_default_context(cadata=certificates.decode())
+    try:
+        async with httpx.AsyncClient(timeout=CONNECT_SECONDS, trust_env=False, verify=tls) as client:
+            answer = (await client.get(f"{http.rstrip('/')}/readyz")).json()
+    except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError):
+        return []
+    if not isinstance(answer, dict) or answer.get("status") != "degraded":
+        return []
+    remedy = "mend what it names: a file must be legal and belong to the gateway's user; a server must answer"
+    return [Finding("gateway", f"gateway {http}", str(answer.get("message", "")), remedy)]
 
 
 def home_findings(home: Path) -> Iterator[Finding]:

@@ -15,6 +15,7 @@ from keelman.gateway.access.access_file import KEYS, WatchedAccessFile
 from keelman.gateway.access.accounts import WHOLE, Account
 from keelman.gateway.access.issuers import KeySource
 from keelman.gateway.access.key_sets import KeySets
+from keelman.gateway.access.last_uses import TOKEN, USER, LastUses
 from keelman.gateway.access.oidc import OidcTokens, is_jwt
 from keelman.gateway.access.signatures import AccessKey
 from keelman.gateway.caller import EVERYBODY, GatewayCaller
@@ -48,6 +49,7 @@ class Callers:
         self._now = now
         self._key_sets = KeySets()
         self._oidc = OidcTokens(self._key_sets, now)
+        self.last_uses = LastUses(settings.access_file, now)
         self._open = settings.open_access
         self._file = WatchedAccessFile("gateway.access_file", settings.access_file)
         self._managed = WatchedAccessFile(
@@ -84,7 +86,7 @@ class Callers:
         user = self._file.now().users.get(identity.name) if identity.kind is IdentityKind.USER else None
         if user is None:
             raise Unauthenticated(f"{identity} is no caller that the access file names", reason="UNKNOWN_USER")
-        return self._not_expired(user)
+        return self._admitted(USER, user)
 
     def _by_token(self, authorization: str) -> GatewayCaller:
         given, content = _token(authorization), self._file.now()
@@ -95,14 +97,15 @@ class Callers:
             raise Unauthenticated(
                 "the token is unknown: the access file has no token with this digest", reason="UNKNOWN_TOKEN"
             )
-        return self._not_expired(token)
+        return self._admitted(TOKEN, token)
 
-    def _not_expired(self, caller: GatewayCaller) -> GatewayCaller:
-        """Returns the caller. Raises Unauthenticated if its credentials have expired."""
+    def _admitted(self, kind: str, caller: GatewayCaller) -> GatewayCaller:
+        """Returns the caller, and notes its use. Raises Unauthenticated if its credentials have expired."""
         if caller.expire_time is not None and caller.expire_time <= self._now():
             raise Unauthenticated(
                 f"the credentials of {caller.name} expired at {shown_time(caller.expire_time)}", reason="EXPIRED"
             )
+        self.last_uses.note(kind, caller.name)
         return caller
 
     @property

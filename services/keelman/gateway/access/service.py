@@ -53,14 +53,16 @@ class Access:
 
     @contextlib.asynccontextmanager
     async def running(self, state: Channel) -> AsyncIterator[None]:
-        """Sends the audit's events to the state service within the block, and reads the keys of issuers of tokens.
+        """Sends the audit's events to the state service within the block, reads the keys of issuers of tokens, and
+        notes the last uses of callers.
         `state`: a channel to the state service."""
         calls = Calls(state)
 
         async def record(events: Sequence[AuditEvent]) -> None:
             await calls.ask(RecordAuditEventsRequest(audit_events=events))
 
-        async with self.callers.reading_keys(), self._audit.queue.sending(record):
+        callers = self.callers
+        async with callers.reading_keys(), callers.last_uses.writing(), self._audit.queue.sending(record):
             yield
 
     def interceptors(self, state: Channel, *, certified: bool = False) -> Sequence[Interceptor]:

@@ -9,6 +9,10 @@ from typing import Any
 
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse
+from starlette.routing import Route
 
 from keelman.api.connect.v1.broker_cluster_pb2 import (
     BrokerCluster,
@@ -25,10 +29,11 @@ from keelman.api.node.v1.workload_pb2 import LogProblem
 from keelman.cli.doctor import here
 from keelman.cli.doctor.clusters import broker_findings, definition_findings, topic_findings, worker_findings
 from keelman.cli.doctor.finding import Finding
-from keelman.cli.doctor.here import gateway_findings, home_findings
+from keelman.cli.doctor.here import degraded_findings, gateway_findings, home_findings
 from keelman.cli.doctor.nodes import node_findings
 from keelman.cli.doctor.storage_topics import judged, topics_of
 from keelman.model.errors import Unavailable
+from keelman.runtime.http.server import serve_http
 from keelman.runtime.processes.ports import free_ports
 
 NOW = 1_800_000_000
@@ -173,3 +178,23 @@ def test_a_home_that_is_full_or_gone(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(here, "MIN_DISK_BYTES", 1 << 62)
     (full,) = home_findings(tmp_path)
     assert full.problem.endswith("of disk are free")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problems"),
+    [
+        ({"status": "degraded", "message": "gateway.access_file: not legal"}, ["gateway.access_file: not legal"]),
+        ({"status": "ready"}, []),
+        (["degraded"], []),
+    ],
+)
+async def test_a_gateway_that_is_degraded_is_found(answer: Any, problems: list[str]) -> None:
+    async def readyz(_: Request) -> JSONResponse:
+        return JSONResponse(answer)
+
+    (port,) = free_ports(1)
+    app = Starlette(routes=[Route("/readyz", readyz)])
+    async with serve_http(app, host="127.0.0.1", port=port, label="gateway", grace_seconds=0.1):
+        findings = await degraded_findings(f"http://127.0.0.1:{port}/", None)
+    assert said(findings) == [("gateway", problem) for problem in problems]
+    assert await degraded_findings(f"http://127.0.0.1:{free_ports(1)[0]}", None) == []

@@ -77,17 +77,20 @@ def checked_caller(name: str) -> str:
 def list_all(
     *, file: Annotated[Path, typer.Option("--file", metavar="FILE", help="The gateway's access file.")]
 ) -> int:
-    """Show the callers of an access file that have a token or a certificate, with their roles and ends."""
+    """Show the callers of an access file that have a token or a certificate, with their roles, ends and last uses."""
     from keelman.gateway.access.access_file import read_access_file  # noqa: PLC0415  (it is the gateway's)
+    from keelman.gateway.access.last_uses import TOKEN, USER, read_last_uses  # noqa: PLC0415
 
     content = read_access_file("--file", file)
-    rows = [("NAME", "BY", "ROLE", "CLUSTERS", "EXPIRES")]
-    for by, callers in (("token", content.tokens), ("certificate", content.users)):
+    used = read_last_uses(file)
+    rows = [("NAME", "BY", "ROLE", "CLUSTERS", "EXPIRES", "LAST USE")]
+    for kind, by, callers in ((TOKEN, "token", content.tokens), (USER, "certificate", content.users)):
         for caller in sorted(callers.values(), key=lambda caller: caller.name):
             clusters = "(all)" if caller.clusters is None else ",".join(sorted(caller.clusters))
             end = caller.expire_time
             shown = "-" if end is None else shown_time(end) + (" (expired)" if end <= datetime.now(UTC) else "")
-            rows.append((caller.name, by, str(caller.role), clusters, shown))
+            last = used.get(f"{kind}/{caller.name}")
+            rows.append((caller.name, by, str(caller.role), clusters, shown, "-" if last is None else shown_time(last)))
     print(aligned(rows))
     return 0
 

@@ -12,7 +12,7 @@ from keelman.cli.client.system import running_system
 from keelman.cli.client.target import GatewayTarget, home_of
 from keelman.cli.doctor.clusters import broker_findings, definition_findings, topic_findings, worker_findings
 from keelman.cli.doctor.finding import Finding
-from keelman.cli.doctor.here import gateway_findings, home_findings
+from keelman.cli.doctor.here import degraded_findings, gateway_findings, home_findings
 from keelman.cli.doctor.nodes import node_findings
 from keelman.cli.doctor.storage_topics import reported_findings, storage_findings
 from keelman.cli.exits import FAILED, OK
@@ -37,6 +37,8 @@ def doctor(*, output: TextForm = "text", target: GatewayTarget) -> int:
         findings += home_findings(home.root)
 
     async def body(client: Gateway) -> None:
+        place = target.place
+        findings.extend(await degraded_findings(place.http, place.context.certificates))
         findings.extend(await _look(client, looked_at))
 
     try:

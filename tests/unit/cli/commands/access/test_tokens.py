@@ -11,6 +11,7 @@ import pytest
 from keelman.cli.main import main
 from keelman.cli.moments import checked_end
 from keelman.gateway.access.access_file import read_access_file
+from keelman.gateway.access.last_uses import TOKEN, LastUses
 from keelman.gateway.caller import GatewayCaller
 from keelman.model.access.roles import Role, token_digest
 from keelman.model.errors import InvalidArgument
@@ -63,14 +64,17 @@ def test_tokens_end_and_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture
     for name, more in (("b", ("--expires", "2099-01-31")), ("a", ("--cluster", "x", "--cluster", "w")), ("c", ())):
         assert create("--name", name, "--role", "viewer", "--file", str(file), *more) == 0
     file.write_text(f"{file.read_text()}[[user]]\nname = 'eve'\nrole = 'admin'\nexpires = 2020-01-01T00:00:00Z\n")
+    uses = LastUses(file, lambda: datetime(2027, 1, 2, 3, 4, 5, tzinfo=UTC))
+    uses.note(TOKEN, "a")
+    uses.write()
     capsys.readouterr()
     assert main(["token", "list", "--file", str(file)]) == 0
     assert capsys.readouterr().out.splitlines() == [
-        "NAME  BY           ROLE    CLUSTERS  EXPIRES",
-        "a     token        viewer  w,x       -",
-        "b     token        viewer  (all)     2099-01-31 00:00:00 UTC",
-        "c     token        viewer  (all)     -",
-        "eve   certificate  admin   (all)     2020-01-01 00:00:00 UTC (expired)",
+        "NAME  BY           ROLE    CLUSTERS  EXPIRES                            LAST USE",
+        "a     token        viewer  w,x       -                                  2027-01-02 03:04:05 UTC",
+        "b     token        viewer  (all)     2099-01-31 00:00:00 UTC            -",
+        "c     token        viewer  (all)     -                                  -",
+        "eve   certificate  admin   (all)     2020-01-01 00:00:00 UTC (expired)  -",
     ]
 
 
