@@ -18,7 +18,7 @@ class Channel:
     def unary_unary(self, path: str, **_: Any) -> Any:
         """Returns a method with empty answers."""
 
-        async def call(request: Any, *, timeout: float) -> None:
+        async def call(request: Any, *, metadata: Any, timeout: float) -> None:
             self.seconds.append(timeout)
 
         return call
