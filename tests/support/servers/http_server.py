@@ -6,8 +6,9 @@ import contextlib
 import ssl
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 
 
 class HttpRequest(BaseHTTPRequestHandler):
@@ -17,9 +18,11 @@ class HttpRequest(BaseHTTPRequestHandler):
         """The body of the request; read once."""
         return self.rfile.read(int(self.headers.get("Content-Length") or 0))
 
-    def answer(self, status: int, content: bytes) -> None:
+    def answer(self, status: int, content: bytes, headers: Mapping[str, str] = MappingProxyType({})) -> None:
         """Answers it."""
         self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)

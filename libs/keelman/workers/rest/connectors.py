@@ -19,11 +19,12 @@ from keelman.runtime.supervise import supervise
 from keelman.workers.connector_messages import TYPES, add_notes
 from keelman.workers.rest.asking import ClusterRequests
 from keelman.workers.rest.client import Outgoing
+from keelman.workers.rest.problem_keys import PROBLEMS, header_list, with_keys
 from keelman.workers.status_notes import STATUS_FIELD
 
 PRECONDITION_FAILED = 412
-NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
-"""Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
+NOTES = "keelman-notes"
+"""Header of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
 UID, REQUEST_ID = "keelman-uid", b"keelman-request-id"
 """Headers of an answer about a connector (keelman.worker.rest.views), and of a request that changes one (repeats)."""
 HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/json"), (NOTES.encode(), b"wanted"))
@@ -176,13 +177,13 @@ class RestConnectors:
         if received.status == PRECONDITION_FAILED:
             raise errors.Conflict(f"etag: {etag!r} is not the present one: read the connector again")
         if received.status >= 300:
-            raise refusal(received.status, received.body, _listed(received.headers, PROBLEMS))
+            raise refusal(received.status, received.body, header_list(received.headers, PROBLEMS))
         try:
             found = orjson.loads(received.body) if received.body else None
         except orjson.JSONDecodeError:
             raise errors.Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
         etag, uid = (received.headers.get(name, "") for name in ("etag", UID))
-        return RestAnswer(found, _listed(received.headers, NOTES), etag, uid)
+        return RestAnswer(found, header_list(received.headers, NOTES), etag, uid)
 
 
 def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.KeelmanError:
@@ -192,22 +193,9 @@ def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.
         message = str(orjson.loads(answer)["message"] or f"HTTP {status}")
     except (orjson.JSONDecodeError, LookupError, TypeError):
         message = f"HTTP {status}: {answer[:200].decode('utf-8', 'replace')}"
-    place = 0
-    for key, text in problems:
-        if (at := message.find(text, place)) >= 0:
-            message = f"{message[:at]}{key}: {message[at:]}"
-            place = at + len(key) + len(text)
     violations = [errors.Violation(key, text) for key, text in problems]
+    message = with_keys(message, problems)
     return errors.class_of_http_status(status)(message, metadata={"http_status": str(status)}, violations=violations)
-
-
-def _listed(headers: Mapping[str, str], name: str) -> Sequence[Any]:
-    """Returns the list in a header of JSON; empty if the header is absent or not a list."""
-    try:
-        names = orjson.loads(headers.get(name, "[]"))
-    except orjson.JSONDecodeError:
-        return ()
-    return names if isinstance(names, list) else ()
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from keelman.model.errors import (
     Unavailable,
     class_of_http_status,
 )
+from keelman.workers.rest.problem_keys import PROBLEMS, header_list, with_keys
 
 if TYPE_CHECKING:
     import httpx
@@ -64,7 +65,7 @@ class ConnectRest:
         if answer.status_code < 300:
             return document
         message = document.get("message") if isinstance(document, dict) else None
-        raise cls(str(message or f"HTTP {answer.status_code}"))
+        raise cls(with_keys(str(message or f"HTTP {answer.status_code}"), header_list(answer.headers, PROBLEMS)))
 
 
 class ConnectorRest(ConnectRest):

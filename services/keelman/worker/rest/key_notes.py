@@ -13,13 +13,11 @@ from keelman.connectors.registry import find_connector
 from keelman.connectors.validation import unknown_keys
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.own_thread import in_thread
+from keelman.workers.rest.problem_keys import PROBLEMS
 
 log = get_logger()
 HEADER = "keelman-notes"
 """Header of an answer about a configuration: a JSON list of notes, one a key. A GET requests it by the same header."""
-PROBLEMS = "keelman-problems"
-"""Header of a refusal: a JSON list of key and text of each problem, where Connect's text does not name the whole
-key."""
 ASK_SECONDS = 5.0
 MAX_HEADER = 4_000
 MAX_KEPT = 256

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from keelman.cli import exits
 from keelman.cli.client.rest import PASSWORD_FILE, USER, ConnectorRest, login
 from keelman.cli.exits import exit_code_of
 from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.workers.rest.problem_keys import PROBLEMS
 from support.servers.http_server import HttpRequest, http_server
+
+PROBLEM = ("database.hostname", "no connection")
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +26,10 @@ def url() -> Iterator[str]:
 
 
 def serve(request: HttpRequest) -> None:
-    """Answers /connectors/x/503/{...} with that status and body."""
+    """Answers /connectors/x/503/{...} with that status and body, and with PROBLEM as a problem."""
     status, _, body = request.path.removeprefix("/connectors/x/").partition("/")
-    request.answer(int(status), httpx.URL(f"http://x/{body}").path[1:].encode())
+    headers = {PROBLEMS: json.dumps([PROBLEM])}
+    request.answer(int(status), httpx.URL(f"http://x/{body}").path[1:].encode(), headers)
 
 
 async def refused(url: str, status: int, body: str) -> KeelmanError:
@@ -51,6 +56,11 @@ async def refused(url: str, status: int, body: str) -> KeelmanError:
 async def test_a_refusal_ends_with_the_exit_code_that_is_promised(url: str, status: int, code: int) -> None:
     error = await refused(url, status, '{"message":"why"}')
     assert (error.message, exit_code_of(error)) == ("why", code)
+
+
+async def test_a_refused_configuration_names_its_keys(url: str) -> None:
+    error = await refused(url, 400, '{"message":"1 error: no connection"}')
+    assert error.message == "1 error: database.hostname: no connection"
 
 
 async def test_who_is_not_let_in_is_told_how_to_say_who_asks(url: str) -> None:

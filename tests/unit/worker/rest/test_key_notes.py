@@ -8,7 +8,8 @@ from structlog.testing import CapturingLogger
 from keelman.connect.config.info import ConfigError
 from keelman.connectors.file.source import FileStreamSource
 from keelman.worker.rest import key_notes
-from keelman.worker.rest.key_notes import HEADER, PROBLEMS, KeyNotes, problem_header, text_of
+from keelman.worker.rest.key_notes import HEADER, KeyNotes, problem_header, text_of
+from keelman.workers.rest.problem_keys import PROBLEMS
 
 SLIP = {"name": "x", "connector.class": "FileStreamSource", "topic": "t", "fiel": "/in"}
 NOTE = "fiel: unknown, did you mean file?"

@@ -15,13 +15,14 @@ from keelman.worker import deadlines, meant_member
 from keelman.worker.rest import answers, key_notes
 from keelman.worker.rest.forwarding import repeats, signatures
 from keelman.worker.rest.views import UID_HEADER
+from keelman.workers.rest.problem_keys import PROBLEMS
 
 WRITE_SECONDS = 40.0  # requests that have begun in time may be written until then, and are answered
 PASSED_ON = (
     *("authorization", "content-type", "accept", "if-match"),
     *(repeats.ID_HEADER, signatures.AUTHORIZATION, signatures.ALGORITHM),
 )
-KEPT = ("location", "content-type", "etag", UID_HEADER, key_notes.HEADER, key_notes.PROBLEMS)
+KEPT = ("location", "content-type", "etag", UID_HEADER, key_notes.HEADER, PROBLEMS)
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 BROKEN_OFF = (httpx.NetworkError, httpx.RemoteProtocolError)
 ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # of TLS errors those that are no refusals
