@@ -50,5 +50,5 @@ class Ends:
 
     def check(self) -> None:
         """Raises AssertionError if the last look is too old to tell whether a transaction is stuck."""
-        assert self.samples, "no partition was ever looked at"
-        assert time.monotonic() - self._looked < BLIND_SECONDS, "nobody saw whether a transaction is stuck"
+        assert self.samples, "no partition was checked"
+        assert time.monotonic() - self._looked < BLIND_SECONDS, "it is unknown whether a transaction is stuck"

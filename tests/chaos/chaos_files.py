@@ -80,7 +80,9 @@ async def _stopped(scene: Scene) -> AsyncIterator[None]:
     pids = [p.pid for p in scene.system.spark.slots()]
     struck = [pid for pid in pids if strike(signal.SIGSTOP, pid)]
     try:
-        await eventually(lambda: not any(map(_runs, struck)), seconds=10, every=0.002, what="the slots stand still")
+        await eventually(
+            lambda: not any(map(_runs, struck)), seconds=10, every=0.002, what="the slots make no progress"
+        )
         yield
     finally:
         for pid in struck:

@@ -87,7 +87,7 @@ async def test_a_cluster_lives(own: Keelman, tmp_path: Path) -> None:
     ]
     waited = await own.run("drain", node, "--wait")
     assert (waited.code, "no other node exists" in waited.err) == (FAILED, True), waited
-    assert await pids(own) == after, "what has nowhere to go goes on"
+    assert await pids(own) == after, "workloads without another node continue"
     await own.ok("uncordon", node)
 
     await own.ok("stop", "wc", "life", "--force", "--wait")

@@ -109,7 +109,7 @@ async def test_providers_of_a_worker_configuration_and_all_metrics(system: Keelm
                 assert actual_figures[FAILS]["ErroredTaskCount"] == 0
                 return True
 
-            await eventually(all_are_there, seconds=120, every=1.0, what="each metric says something")
+            await eventually(all_are_there, seconds=120, every=1.0, what="each metric has a value")
         await eventually(lambda: output.exists() and output.read_text() == path.read_text(), seconds=60)
         broken.write_text("one\n")
 

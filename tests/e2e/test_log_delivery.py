@@ -99,7 +99,7 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
         log_problems: list[dict[str, str]] = (await own.item("wc", "logged"))["status"].get("log_problems", [])
         return log_problems
 
-    problems = await eventually(log_problems, seconds=120, what="the status says what is not delivered")
+    problems = await eventually(log_problems, seconds=120, what="the status names the logs that are not delivered")
     assert {(problem["target"], problem["stream"]) for problem in problems} <= {
         ("s3", "logged-0"), ("s3", f"logged-slots-{node}"),
     }, problems  # fmt: skip

@@ -37,7 +37,7 @@ async def test_killed_with_everything_it_goes_on(own: Keelman, tmp_path: Path) -
     path.write_bytes(numbered(0, 1_000_000))
     first = await started(own, path, output, once=False)
     await eventually(
-        lambda: output.exists() and output.stat().st_size > 100_000, seconds=150, every=0.01, what="copying goes on"
+        lambda: output.exists() and output.stat().st_size > 100_000, seconds=150, every=0.01, what="copying continues"
     )
     own.kill_everything()
     await first.communicate()

@@ -49,7 +49,7 @@ async def test_the_walk_through_does_what_it_says(own: Keelman, tmp_path: Path) 
     first, node, brokers, workers, connectors, files, ends = parts
     assert orjson.loads(first)["state"] == "RUNNING"
     assert orjson.loads(node)["state"] == "UNAVAILABLE"
-    assert '"code"' not in out.replace(ends, ""), "nothing but the stop of what is in use is refused"
+    assert '"code"' not in out.replace(ends, ""), "only the stop of a resource in use is refused"
     assert orjson.loads(brokers.splitlines()[0])["name"] == "zk"
     (listed,) = orjson.loads(workers.splitlines()[-2])
     assert (listed["xmx"], listed["tags"], listed["state"]) == (1024, {"team": "blue"}, "RUNNING")

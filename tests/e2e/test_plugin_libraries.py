@@ -69,4 +69,4 @@ async def test_a_java_plugin_finds_its_worker_clusters_library(own: Keelman, tmp
     async def missed() -> bool:
         return "java.lang.NoClassDefFoundError: acme/Missing" in await own.ok("get", "cn", "waters/finds", "-o", "json")
 
-    await eventually(missed, seconds=180, what="its task says what it misses")
+    await eventually(missed, seconds=180, what="its task names the missing part")

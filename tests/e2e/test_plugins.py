@@ -50,7 +50,7 @@ async def test_a_wheel_is_uploaded_loaded_and_rolled_and_a_broken_one_goes_back(
         result = (await classes(own)).get(CLASS)
         return result == (version, f"sums/0: numbers {version} numbers", "")
 
-    await eventually(lambda: told("1.0"), seconds=60, what="the worker says where the class is")
+    await eventually(lambda: told("1.0"), seconds=60, what="the worker names the place of the class")
     refused = await own.run("delete", "plugin", "numbers:1.0")
     assert (refused.code != 0, "sums" in refused.err) == (True, True), refused
 

@@ -88,7 +88,7 @@ async def test_lag_brings_workers_up_to_the_partitions(own: Keelman) -> None:
         assert await scaled.shown() == (2, PARTITIONS, "1")
         steps = await scaled.steps()
         assert [step.target.goal for step in steps] == ["2 workers", "1 worker"], "the tasks came first"
-        assert "lag" in steps[0].steps[0].message, "each step says why"
+        assert "lag" in steps[0].steps[0].message, "each step has its reason"
         assert "tasks.max follows" in steps[1].steps[0].message
         assert "lag" in (await own.item("wc", "sink"))["status"]["scaling"]["reason"]
 

@@ -35,7 +35,7 @@ async def test_a_cluster_whose_spark_service_hangs_is_degraded_until_it_is_back(
             (worker,) = await own.items("workers")
             return "no Spark service answers this worker" in worker["process"].get("message", "")
 
-        await eventually(noted, seconds=60, what="its worker says so too")
+        await eventually(noted, seconds=60, what="its worker reports it too")
     finally:
         with contextlib.suppress(psutil.NoSuchProcess):  # its agent has killed it meanwhile
             spark.send_signal(signal.SIGCONT)

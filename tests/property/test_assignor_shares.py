@@ -44,7 +44,7 @@ class Group:
         outcome = assign(views, self.configured, self.memory, now_ms=0, max_delay_ms=0, wants=wants)
         before = frozenset().union(*self.owned.values())
         for name in self.zones:
-            assert not outcome.assigned[name] & before, "given out while somebody runs it"
+            assert not outcome.assigned[name] & before, "given out while another member runs it"
             assert outcome.revoked[name] <= self.owned.get(name, frozenset())
             self.owned[name] = (self.owned.get(name, frozenset()) - outcome.revoked[name]) | outcome.assigned[name]
         self.memory = outcome.memory
@@ -122,7 +122,7 @@ def test_a_new_connectors_tasks_are_spread(tasks: int, count: int, configured: f
     assert max(counts) - min(counts) <= 2
     if tasks <= count and not {w.is_task for w in configured} - {False}:
         assert max(counts) == 1
-    assert all(before[name] <= group.owned[name] for name in before), "what ran goes on where it ran"
+    assert all(before[name] <= group.owned[name] for name in before), "running work stays where it ran"
 
 
 def test_what_is_taken_for_a_new_member_is_not_one_connectors_alone() -> None:

@@ -102,7 +102,7 @@ async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]
                 revision, snapshot = store.revision, await load(session, NOUNS)
             for noun in NOUNS:
                 assert dict(store.snapshot.resources(noun)) == snapshot.resources(noun), (
-                    "what is kept is what is stored"
+                    "the memory has the stored content"
                 )
             await eventually(lambda: brokers.records and newest(brokers) == revision)
             await eventually(lambda: published(store, revision))

@@ -69,7 +69,7 @@ class Checked(World):
         scope = scope_of(changes(self.planned, seen), seen, LIMITS.events_broker_cluster)
         scope.nodes |= self.over
         self.over.clear()
-        assert self.plan(scope) == plan, "what has not changed is not planned in another way"
+        assert self.plan(scope) == plan, "an unchanged workload keeps its plan"
         self.planned = seen
         self.apply(plan)
         assert self.plan().is_empty, "planning again must find nothing to do"

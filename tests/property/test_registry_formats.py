@@ -138,7 +138,7 @@ def test_protobuf_there_and_back(record: tuple[Schema, Struct]) -> None:
     assert same(schema, value, actual_value)
     (again,) = converter.from_connect(Column([actual_value], column.schema))
     assert again is not None
-    assert again[6:] == payload[6:], "what was read is written as it was"
+    assert again[6:] == payload[6:], "read bytes are written unchanged"
 
 
 def same(schema: Schema, value: Any, answer: Any) -> bool:

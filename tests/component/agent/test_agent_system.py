@@ -98,7 +98,7 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
                 return answer if all(answer[k].status.observe_time.ToNanoseconds() > begun for k in kinds) else None
 
             adopted = await eventually(told_anew)
-            assert {w.status.state for w in told} == {WorkloadState.WORKLOAD_STATE_RUNNING}, "not told to be starting"
+            assert {w.status.state for w in told} == {WorkloadState.WORKLOAD_STATE_RUNNING}, "no report of STARTING"
             assert {k: adopted[k].status.pid for k in kinds} == pids
             assert all(adopted[k].status.restarts == first[k].status.restarts for k in kinds)
 

@@ -191,7 +191,7 @@ async def to_objects_of_a_server(node: Node) -> None:
         def problems() -> list[LogProblem]:
             return list(node.state.statuses[NAME].log_problems) if NAME in node.state.statuses else []
 
-        (problem,) = await eventually(problems, seconds=120, what="the status says why")
+        (problem,) = await eventually(problems, seconds=120, what="the status has the reason")
         assert (problem.stream, problem.target) == ("demo-0", "s3")
         assert f"{server.endpoint}, bucket logs: the server refuses the access key" in problem.message
         assert begun <= problem.since.seconds + 1 <= time.time() + 1

@@ -34,4 +34,4 @@ async def test_workers_start_one_after_the_other_where_one_may_start_at_once(nod
     done = await eventually(lambda: node.state.in_state(third, "RUNNING"))
     assert (done.reason, done.message) == ("", "")
     node.state.assign(workload(second, generation=2))
-    await eventually(lambda: node.state.in_state(second, "STARTING"), what="one that is ready has no turn any more")
+    await eventually(lambda: node.state.in_state(second, "STARTING"), what="a ready worker no longer holds a turn")

@@ -237,4 +237,4 @@ async def test_a_property_that_kafka_refuses_is_told_in_its_words(tmp_path: Path
     await broker.spawn()
     assert await broker.ended() == 1
     assert "Invalid value abc for configuration num.network.threads" in broker.output
-    assert "\tat " not in broker.output, "no stack trace where one line says it"
+    assert "\tat " not in broker.output, "one line without a stack trace"

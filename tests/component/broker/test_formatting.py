@@ -54,7 +54,7 @@ async def test_the_folders_are_as_kafkas_tool_leaves_them(tmp_path: Path) -> Non
     prepared = await prepare()
     settings, files = made(tmp_path / "first")
     await format_storage(prepared.java, prepared.jars, settings, files, CLUSTER)
-    assert kept_bootstrap(prepared.jars).is_file(), "made by whoever came first"
+    assert kept_bootstrap(prepared.jars).is_file(), "made by the first caller"
 
     settings, files = made(tmp_path / "ours")
     await format_storage(NO_JAVA, prepared.jars, settings, files, CLUSTER)

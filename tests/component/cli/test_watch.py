@@ -51,7 +51,7 @@ async def test_each_change_is_shown_once(tmp_path: Path) -> None:
         async with channel(f"127.0.0.1:{state.port}") as connection, Watching(gateway.address, "bc") as seen:
             clients = Clients(connection)
             await clients.create_external("one", "127.0.0.1:1")
-            await eventually(lambda: seen.documents, what="what there is is shown")
+            await eventually(lambda: seen.documents, what="the present values are shown")
             gateway.stop(signal.SIGKILL)
             await clients.create_external("two", "127.0.0.1:1")
             await gateway.start()

@@ -96,7 +96,7 @@ async def stopped(host: PluginHost) -> int:
     """Freezes the host's process, which therefore does not react."""
     pid = int((await host.task_configs(FULL, {}, 1))[0]["pid"])
     os.kill(pid, signal.SIGSTOP)
-    await eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, what="it stands still")
+    await eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, what="it makes no progress")
     return pid
 
 
@@ -125,7 +125,7 @@ async def test_a_host_that_dies_is_started_again(host: PluginHost, tmp_path: Pat
     await host.describe(FULL)
     with pytest.raises(Unavailable, match=rf"plugin acme-weather 1.4.0, {FULL}, task_configs: its process died"):
         await host.task_configs(FULL, {"do": "die", "run": run}, 1)
-    assert (tmp_path / "begun").read_text() == "begun ", "what a process died of is not asked again"
+    assert (tmp_path / "begun").read_text() == "begun ", "the request that ended a process is not repeated"
     first = (await host.task_configs(FULL, {}, 1))[0]["pid"]
     os.kill(int(first), signal.SIGKILL)
     await eventually(lambda: not Path(f"/proc/{first}").exists(), what="the end of the host")
@@ -154,7 +154,7 @@ async def test_what_a_host_has_started_ends_with_it(host: PluginHost, left: Path
     (task,) = await host.task_configs(FULL, {"run": leaving(left, more)}, 1)
     assert not gone(noted(left))
     os.kill(int(task["pid"]), signal.SIGKILL)
-    await eventually(lambda: gone(noted(left)), what="nobody has asked since")
+    await eventually(lambda: gone(noted(left)), what="there was no request since")
 
 
 async def test_what_a_plugin_has_started_ends_with_its_worker(host: PluginHost, left: Path) -> None:
@@ -260,7 +260,7 @@ async def test_nothing_is_asked_after_the_end(host: PluginHost) -> None:
     await stopped(host)
     async with asyncio.TaskGroup() as group:
         task = group.create_task(_refused(host))
-        await eventually(lambda: host._busy, what="a question is asked")
+        await eventually(lambda: host._busy, what="a request is sent")
         await host.close()
     assert task.result() is None
     assert host.pid is None

@@ -393,5 +393,5 @@ async def test_a_member_that_is_in_its_group_for_a_moment_repeats_nothing(scene:
         (row,) = await scene.offsets() or [{}]
         return row.get("offset", {}).get("kafka_offset") == 1
 
-    await eventually(told, seconds=SECONDS, every=0.1, what="its group is told")
+    await eventually(told, seconds=SECONDS, every=0.1, what="its group gets the offsets")
     assert len(rows()) == 1

@@ -143,7 +143,7 @@ async def test_records_that_were_fetched_ahead_of_a_cut_are_taken_all_the_same(
     copied_on(run, lambda: runs(ticket(at, config, delivery=guarantee)), 240)
     taken = [int(m.value()) for m in messages(bootstrap, f"to-{name}")]
     once = taken if delivery == "EXACTLY_ONCE" else list(dict.fromkeys(taken))
-    assert 200 <= len(once) - 40 <= 300, "some of what the log has lost may have been taken before"
+    assert 200 <= len(once) - 40 <= 300, "some of the lost records may have been taken before"
     assert once == [*range(len(once) - 40), *range(1000, 1040)]
 
 

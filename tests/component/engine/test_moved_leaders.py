@@ -292,7 +292,7 @@ async def test_a_mirror_that_comes_back_knows_the_topic_that_it_has_read(trio: T
     values, _ = await asyncio.to_thread(mirrored, trio, name, offset, second[-1])
     assert values == second
     values, _ = await asyncio.to_thread(mirrored, trio, name, {"offset": 4}, second[-1])
-    assert values == second[5:], "an offset of MirrorMaker's says nothing of what it was read from"
+    assert values == second[5:], "an offset of MirrorMaker's does not name the log that it was read from"
 
 
 async def test_a_batch_that_is_damaged_on_disk_fails_a_mirror_with_its_reason(trio: Trio, name: str) -> None:

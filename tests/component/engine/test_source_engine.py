@@ -57,7 +57,7 @@ def test_a_limit_holds_and_is_lifted_while_the_run_goes(bench: Callable[..., Ben
     single_bench.feed.put(*([b"x" * 10] * 1000))  # 1000 s at that limit: the run commits at once, then waits
     single_bench.feed.put(b"behind it")
     run.until_records(count + 1000)
-    assert single_bench.feed.batches.qsize() == 1, "what is over the limit was read"
+    assert single_bench.feed.batches.qsize() == 1, "the records over the limit were read"
     run.loop.control.apply(limit_to(records=1_000_000))
     run.until_records(count + 1001)
     run.loop.control.apply(limit_to(records=0.001))
@@ -119,7 +119,7 @@ def test_a_connector_draws_its_own_transactions(bench: Callable[..., Bench]) -> 
         single_bench.feed.put(b"gone", boundary="abort")
     aborted = f'{{"n":{single_bench.feed.count}}}'
     run.until(lambda u: aborted in u.progress.offsets.values())
-    assert single_bench.offset() == aborted.encode(), "the offsets of what was aborted are committed"
+    assert single_bench.offset() == aborted.encode(), "the offsets of the aborted records are committed"
     single_bench.feed.put(b"c", boundary="commit")
     run.until_records(3)
     whole = single_bench.offset()

@@ -52,10 +52,11 @@ async def test_each_change_comes_as_it_is_reported(bootstrap: str, tmp_path: Pat
         seen = Watching(system.gateway.address)
         watching = asyncio.ensure_future(seen.run())
         try:
-            await eventually(lambda: seen.states() == {"early": CONNECTOR_STATE_RUNNING}, what="its worker is asked")
+            await eventually(lambda: seen.states() == {"early": CONNECTOR_STATE_RUNNING}, what="its worker is called")
             worker.refusal = 500, "it is broken"
             await eventually(
-                lambda: "it is broken" in seen.known.unreachable.get(NAME, ""), what="it says why it is not known"
+                lambda: "it is broken" in seen.known.unreachable.get(NAME, ""),
+                what="it has the reason why the value is unknown",
             )
             assert seen.states() == {"early": CONNECTOR_STATE_RUNNING}, "as it was known last"
             worker.refusal = None
@@ -67,7 +68,7 @@ async def test_each_change_comes_as_it_is_reported(bootstrap: str, tmp_path: Pat
                     leader.tell(name)
                 leader.close()
                 leader.alive()
-                await eventually(lambda: sorted(seen.states()) == ["a", "b"], what="reports are what counts")
+                await eventually(lambda: sorted(seen.states()) == ["a", "b"], what="the reports decide")
                 worker.asked.clear()
                 leader.tell("b", CONNECTOR_STATE_FAILED)
                 await eventually(lambda: seen.states()["b"] == CONNECTOR_STATE_FAILED)
@@ -82,8 +83,8 @@ async def test_each_change_comes_as_it_is_reported(bootstrap: str, tmp_path: Pat
                     return sorted(seen.states()) == ["a", "b", "c"]
 
                 await eventually(has_all)
-                assert [name for name, _ in seen.said] == [f"{NAME}/c"], "it goes on where it was"
-                assert [target for _, target in worker.asked if b"expand" in target] == [], "no worker was asked"
+                assert [name for name, _ in seen.said] == [f"{NAME}/c"], "it continues from its position"
+                assert [target for _, target in worker.asked if b"expand" in target] == [], "no worker was called"
                 stub = WorkerClusterServiceStub(gateway)
                 await stub.StopWorkerCluster(clusters.StopWorkerClusterRequest(name=NAME))
                 await eventually(lambda: seen.states() == {}, what="those of a stopped cluster are not shown")

@@ -126,7 +126,7 @@ async def test_a_list_asks_no_worker_whose_connectors_are_reported(bootstrap: st
             async def reported() -> bool:
                 return await names() == everything
 
-            await eventually(reported, what="the list has what is reported")
+            await eventually(reported, what="the list has the reported values")
             leader.lags(c_0=17, c_1=0)
 
             async def lags() -> bool:
@@ -134,7 +134,7 @@ async def test_a_list_asks_no_worker_whose_connectors_are_reported(bootstrap: st
                 lag_records = [c.lag_records if c.HasField("lag_records") else None for c in answer.connectors]
                 return lag_records == [17, 0, None] and not any(c.HasField("lag_bytes") for c in answer.connectors)
 
-            await eventually(lags, what="the list says what each connector has left to copy")
+            await eventually(lags, what="the list has the lag of each connector")
             worker.asked.clear()
             assert await names(state=CONNECTOR_STATE_FAILED) == ["c-3"]
             assert await names(page_size=2, worker_cluster="demo") == ["c-0", "c-1"]

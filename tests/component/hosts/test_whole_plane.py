@@ -73,7 +73,7 @@ async def test_the_whole_table(commands: Commands) -> None:
     print(f"\nload of the machine: {load}\n{figures}")
     assert all(report.clean for report in reports), reports
     assert search.strays == set()
-    assert {name for name, _ in search.found} >= NEEDED.keys(), "what is there is found"
+    assert {name for name, _ in search.found} >= NEEDED.keys(), "the present values are found"
 
 
 def seconds_since(begun: float) -> str:

@@ -87,7 +87,7 @@ async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp
         begun = time.monotonic()
         said = await run(commands, "start", "worker-cluster", "open", *WAIT, code=1)
         assert reason in said
-        assert time.monotonic() - begun < 120, "it is said at once, and not after the whole time"
+        assert time.monotonic() - begun < 120, "it is reported at once, and not after the whole time"
         await run(commands, "delete", "worker-cluster", "open", *WAIT)
 
 

@@ -136,7 +136,7 @@ async def test_what_a_consumer_sees_of_transactions_and_codecs(
         monkeypatch.setattr(Fetch, "_CLASSES", (old,))
         async with fetching(bootstrap, positions, settings=FetchSettings(max_wait_ms=20)) as fetcher:
             assert rows(await until_ends(fetcher, positions)) == expected
-            assert await fetcher.next(0.3) == [], "an end is told once, however often the broker tells it"
+            assert await fetcher.next(0.3) == [], "an end is reported once, however often the broker reports it"
 
 
 async def test_small_answers_bring_the_same_and_a_start_in_the_middle_skips_nothing(
@@ -167,7 +167,7 @@ async def test_an_end_is_told_once_and_what_comes_then_at_once(bootstrap: str, n
     request = time.monotonic()
     async with fetching(bootstrap, {(name, 0): LATEST}, settings=slow) as fetcher:
         actual_until_ends = await until_ends(fetcher, {(name, 0): LATEST})
-        assert time.monotonic() - request < 15, "where nothing comes the end is told at once"
+        assert time.monotonic() - request < 15, "without new records the end is reported at once"
         assert [
             (actual_until_end.position, actual_until_end.next, actual_until_end.end, actual_until_end.batches)
             for actual_until_end in actual_until_ends
@@ -197,7 +197,7 @@ async def test_only_so_much_is_held_until_it_is_taken(bootstrap: str, name: str)
             await first_of(told.wait(), asyncio.sleep(1.0))
         held = sum(item.size for item in fetcher.take())
         assert 300_000 <= held < 500_000
-        assert (await fetcher.next(SECONDS))[0].batches, "it goes on once that is taken"
+        assert (await fetcher.next(SECONDS))[0].batches, "it continues once that is taken"
 
 
 async def test_offsets_that_are_gone_are_passed_over_or_refused(bootstrap: str, name: str) -> None:
@@ -271,7 +271,7 @@ async def test_partitions_that_are_late_do_not_wait_for_an_idle_answer(
         await until_ends(fetcher, positions)
         before = [wait_ms for topics, wait_ms in requests if topics == {name}]
         assert before[0] == 0
-        assert max(before) <= 100, "no longer than until the leaders are asked for again"
+        assert max(before) <= 100, "no longer than until the leaders are requested again"
         assert next(wait_ms for topics, wait_ms in requests if late in topics) == 0
         await eventually(lambda: requests[-1][1] == MAX_IDLE_WAIT_MS, what="it waits long once it has all")
 
@@ -307,6 +307,8 @@ async def test_a_client_begins_with_the_brokers_that_another_has_met(
     client = await open_client(properties, client_id="meets", timeout_ms=10_000)
     assert await client.add_topic("nowhere")
     await client.close()
-    assert (client.cluster._brokers, requests) == (brokers, ["bootstrap"] * 2), "where none answers it asks again"
+    assert (client.cluster._brokers, requests) == (brokers, ["bootstrap"] * 2), (
+        "without an answer it sends the request again"
+    )
     with pytest.raises(Unavailable, match="no broker answers"):
         await open_client({"bootstrap.servers": f"127.0.0.1:{port}"}, client_id="meets", timeout_ms=10_000)

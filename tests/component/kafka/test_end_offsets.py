@@ -70,7 +70,7 @@ async def test_all_that_moved_is_told_and_what_is_added_is_watched_too(bootstrap
             await asyncio.to_thread(write, bootstrap, name, number, 500)
         expected = {(name, 3): 500, (name, 4): 500}
         await seen.until(lambda: expected.items() <= seen.ends.items(), "both ends are told")
-        assert (name, 25) not in seen.ends, "nobody wants it"
+        assert (name, 25) not in seen.ends, "it has no users"
         seen.wanted[name, 25] = 0
         ends.look()
         await seen.until(lambda: seen.ends.get((name, 25)) == 500, "one that was added later")
@@ -81,7 +81,7 @@ async def test_all_that_moved_is_told_and_what_is_added_is_watched_too(bootstrap
         await asyncio.to_thread(write, bootstrap, name, 3)
         await asyncio.to_thread(write, bootstrap, name, 5)
         await seen.until(lambda: seen.ends.get((name, 5)) == 1, "another")
-        assert seen.ends[name, 3] == 500, "nobody wants it any more"
+        assert seen.ends[name, 3] == 500, "it has no users any more"
 
 
 async def test_it_is_told_while_the_question_waits_and_hardly_ever_asked_before(bootstrap: str, name: str) -> None:

@@ -79,7 +79,9 @@ async def test_an_endtxn_that_comes_late_ends_the_next_transaction_of_a_careless
     assert await aside(lambda: visible(kafka, topic)) == [b"first"]
     held.release()
     assert (await held.answered())[-2:] == b"\0\0", "the broker took it for one of the second transaction"
-    await eventually(lambda: aside(lambda: b"second" in visible(kafka, topic)), what="committed, though nobody did")
+    await eventually(
+        lambda: aside(lambda: b"second" in visible(kafka, topic)), what="the second transaction is committed"
+    )
 
 
 async def test_an_unknown_answer_to_a_commit_is_asked_for_again(kafka: KafkaProxy, topic: str) -> None:

@@ -184,7 +184,7 @@ async def test_a_table_goes_on_after_its_broker_was_killed(tmp_path: Path, name:
                 await table.read_to_end(seconds=5.0)
             await table.read_to_end(seconds=SECONDS)
             assert kept(rows) == {b"before": b"1", b"after": b"2"}
-            assert len(rows) == 2, "what it had was not read again"
+            assert len(rows) == 2, "its records were not read again"
     finally:
         await broker.end()
 

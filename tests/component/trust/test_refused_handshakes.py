@@ -62,7 +62,7 @@ async def test_the_reason_is_logged_and_who_came(state: tuple[StateProcess, Auth
 
         await eventually(told, seconds=20, what=reason)
     assert await answers(process, shown(good))
-    assert "Handshake failed" not in process.output, "each is told of once"
+    assert "Handshake failed" not in process.output, "each is reported once"
     assert process.output.count("handshake_refused") == 3
 
 

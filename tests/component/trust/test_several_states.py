@@ -80,7 +80,7 @@ async def test_they_go_to_the_other_one(tmp_path: Path, url: str) -> None:
                     return [node.status.state for node in actual_nodes] == [ONLINE]
                 return False
 
-            await eventually(answered, what="the gateway asks the first")
+            await eventually(answered, what="the gateway calls the first")
 
 
 async def is_gone(port: int) -> bool:

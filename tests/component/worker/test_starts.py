@@ -63,7 +63,7 @@ async def test_a_worker_needs_nothing_but_a_broker(
         # Ctrl-C drains, and ends the Spark service too.
         family = worker.family()
         assert await worker.end(signal.SIGINT) == 0
-        await eventually(lambda: gone(family), what="what was below it has ended")
+        await eventually(lambda: gone(family), what="its child processes have ended")
 
         # A second worker starts in its place. kill -9 leaves no process behind either, not even of third-party code.
         await worker.start("run", file)
@@ -93,7 +93,7 @@ async def test_a_worker_whose_master_is_nobodys_address_says_so_and_answers(boot
             assert health.status_code == 503
             return "ended: no Spark on spark://127.0.0.1:1" in health.json()["message"]
 
-        await eventually(told, seconds=240, what="its health says why")
+        await eventually(told, seconds=240, what="its health has the reason")
         (task,) = (await worker.ask("GET", "/connectors/in/status")).json()["tasks"]
         assert task["state"] == "UNASSIGNED"
         assert task["trace"].startswith(f"No worker of the group can run it now: 127.0.0.1:{worker.port}: no Spark")
@@ -128,14 +128,14 @@ async def test_a_worker_whose_cluster_has_no_executor_says_so_until_there_is_one
                 tasks = (await worker.ask("GET", "/connectors/out/status")).json()["tasks"]
                 return bool(tasks) and tasks[0]["state"] == "UNASSIGNED" and "no executor" in tasks[0]["trace"]
 
-            await eventually(unable, seconds=90, what="its health says why")
-            await eventually(unassigned, seconds=30, what="its task says why")
+            await eventually(unable, seconds=90, what="its health has the reason")
+            await eventually(unassigned, seconds=30, what="its task has the reason")
             write(bootstrap, "no-executor-lines", [b"one", b"two"])
             cluster.work("worker-0", cores=4)
             await eventually(lambda: lines(tmp_path / "out.txt") == ["one", "two"], seconds=120, what="it copies")
             assert (await worker.ask("GET", "/health")).status_code == 200
             cluster.end("worker-0")
-            await eventually(unable, seconds=90, what="its health says why again")
+            await eventually(unable, seconds=90, what="its health has the reason again")
             assert await worker.end(signal.SIGINT) == 0
     finally:
         cluster.stop()

@@ -192,7 +192,7 @@ async def test_a_task_from_ticket_to_end(bootstrap: str, link: tuple[LinkSide, s
         killed = side.of("src")
         await worker.end(signal.SIGKILL)
         await worker.start()
-        await eventually(lambda: [r for r in side.of("src") if r not in killed], what="the task goes on")
+        await eventually(lambda: [r for r in side.of("src") if r not in killed], what="the task continues")
         await worker.reaches("src", "RUNNING", "RUNNING")
         assert re.search(r"replacing_member", worker.output), "the dead member was let go"
         assert await worker.end() == 0
@@ -221,7 +221,7 @@ async def test_workers_share_and_take_over(bootstrap: str, link: tuple[LinkSide,
 
             response = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
             assert (response.status_code, response.headers["location"]) == (201, f"http://{two.id}/connectors/late")
-            assert "late" in (await two.ask("GET", "/connectors")).json(), "a worker reads what it has just written"
+            assert "late" in (await two.ask("GET", "/connectors")).json(), "a worker reads its own last write"
             names.append("late")
             await eventually(lambda: sorted(at(worker_process) + at(two)) == sorted(names))
             mine = at(worker_process)[0]
@@ -302,7 +302,7 @@ async def test_a_cluster_of_java_workers_is_taken_over(
             assert topic["commit-old"] == '{"tasks":1}'
             assert topic["tasks-fencing-old"] == '{"task-count":1}'
             assert topic["tasks-fencing-half"] == '{"task-count":1}'
-            assert topic["commit-alien"] == '{"tasks":1}', "what nobody here can run is left alone"
+            assert topic["commit-alien"] == '{"tasks":1}', "connectors that no worker here can run are left alone"
             assert await worker.end() == 0
     finally:
         await zombie.stop()

@@ -60,7 +60,7 @@ async def record_answers(folder: Path, servers: str) -> None:
     hidden = {str(source): "{input}", f"127.0.0.1:{worker.port}": "{worker}"}
     played: list[dict[str, Any]] = []
     try:
-        await eventually(lambda: offsets(worker), seconds=90, what="src has told its offset")
+        await eventually(lambda: offsets(worker), seconds=90, what="src has reported its offset")
         for method, path, body in STEPS:
             if path.startswith("until "):
                 await eventually(partial(state_is, worker, path.removeprefix("until "), body))

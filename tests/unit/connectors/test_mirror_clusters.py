@@ -61,7 +61,7 @@ def test_those_who_wait_share_the_next_answer_and_nobody_gets_one_from_before() 
         until(lambda: request.waiting == 9)
         request.go.release(2)
         assert first.result() == 1
-        assert {other.result() for other in others} == {2}, "asked after the first question was put"
+        assert {other.result() for other in others} == {2}, "called after the first request was sent"
         request.go.release()
         assert pool.submit(request.call).result() == 3
 

@@ -140,7 +140,7 @@ def test_without_a_refresh_of_topics_those_of_the_tasks_alone_are_tended(monkeyp
     monkeypatch.setattr(MirrorTopics, "tend", lambda self: tended.append(self.only))
     tasks = [{**CONFIG, ASSIGNED: "t0-0,t1-1"}, {**CONFIG, ASSIGNED: "t0-1,us-west.t-0"}]
     assert MirrorSource.tend_again(CONFIG, tasks) is False
-    assert tended == [], "it is asked as at first"
+    assert tended == [], "it is called as at first"
     stored = {**CONFIG, "refresh.topics.enabled": "false"}
     assert MirrorSource.tend_again(stored, tasks) is True
     assert MirrorSource.tend_again(stored, []) is True

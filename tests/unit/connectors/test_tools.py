@@ -128,7 +128,7 @@ def test_upstreams_modes(monkeypatch: pytest.MonkeyPatch) -> None:
     failing = {"mock_mode": "connector-failure", "delay_ms": "2000", "name": "m"}
     assert MockSource.task_configs(failing, 3) == [failing]
     assert MockSource.refresh_seconds(failing) == 2
-    assert MockSource.refresh_seconds({**failing, "delay_ms": "0"}) == 1, "it is asked as a third party's is"
+    assert MockSource.refresh_seconds({**failing, "delay_ms": "0"}) == 1, "it is called as a third party's class is"
     MockSource.tend(failing)
     now += 2
     for act in (reader.read, lambda: writer.write(empty), lambda: MockSource.tend(failing)):

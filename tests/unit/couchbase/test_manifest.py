@@ -28,7 +28,7 @@ def test_a_selection_of_what_was_dropped() -> None:
     both = Selection("", [hotel, airline])
     assert (both.missing(manifest), both.ids(manifest)) == ([hotel], [10])
     assert both.value(manifest, 0, widened=False) == {"uid": "0", "collections": ["a"]}
-    assert both.value(manifest, 0, widened=True) == {"uid": "0"}, "one that is made again is among all"
+    assert both.value(manifest, 0, widened=True) == {"uid": "0"}, "a collection that is made again is among all"
     for selection, widened in ((both, None), (Selection("", [hotel]), True), (Selection("", [hotel]), False)):
         with pytest.raises(CouchbaseError, match=r"no collection 'inventory\.hotel'"):
             selection.value(manifest, 0, widened=widened)

@@ -32,7 +32,7 @@ def test_what_is_tried_is_taken_off_once_something_of_it_is_taken() -> None:
     world = World()
     world.aside.put([ONE], "no room")
     world.aside.taken([ONE])
-    assert world.aside.counts() == {"t": 1}, "nobody has tried"
+    assert world.aside.counts() == {"t": 1}, "it was not tried"
     world.now = MOST_SECONDS
     assert world.aside.due() == {ONE}
     world.aside.taken([OTHER, TWO])

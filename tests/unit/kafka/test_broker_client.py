@@ -94,7 +94,7 @@ async def test_a_silent_host_does_not_keep_from_asking_the_next(monkeypatch: pyt
             async with asyncio.timeout(1.5 * NEXT_SECONDS):
                 await client.bootstrap()
         await client.close()
-    assert requests == [1, 2, 3], "the second said no at once"
+    assert requests == [1, 2, 3], "the second refused at once"
 
 
 def test_the_library_keeps_its_own_names() -> None:

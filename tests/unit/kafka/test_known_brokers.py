@@ -19,7 +19,7 @@ def test_brokers_are_known_to_those_of_the_same_properties_for_a_while() -> None
     known_brokers = KnownBrokers(clock)
     assert (known_brokers.of(MINE), known_brokers.features(MINE)) == ({}, None)
     known_brokers.note_features(MINE, {"transaction.version": 2})
-    assert known_brokers.features(MINE) is None, "of a cluster that nobody has met"
+    assert known_brokers.features(MINE) is None, "of an unknown cluster"
     known_brokers.met(MINE, {1: "broker"})
     known_brokers.note_features(MINE, {"transaction.version": 2})
     assert (known_brokers.of(dict(MINE)), known_brokers.features(MINE)) == ({1: "broker"}, {"transaction.version": 2})

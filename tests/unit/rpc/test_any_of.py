@@ -74,7 +74,7 @@ async def test_one_that_serves_no_more_is_left_while_another_does() -> None:
         stub = health_pb2_grpc.HealthStub(routed)
         await eventually(lambda: answers(stub, "first"))
         await switches[0].unready()
-        await eventually(lambda: answers(stub, "second"), what="the other one is asked")
+        await eventually(lambda: answers(stub, "second"), what="calls go to the other server")
         await switches[0].ready()
         assert await answers(stub, "second"), "it stays where it is"
         await switches[0].unready()

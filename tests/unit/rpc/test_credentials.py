@@ -109,6 +109,6 @@ async def test_what_a_client_does_not_trust_is_explained(tmp_path: Path) -> None
             actual_handshake_problem
             == "its certificate has expired, by the clock of this host: check the clocks of both"
         )
-    assert await handshake_problem(f"127.0.0.1:{nobody}", Pems(roots=roots)) == "", "that is said otherwise"
+    assert await handshake_problem(f"127.0.0.1:{nobody}", Pems(roots=roots)) == "", "this has another message"
     async with serve(port=nobody, label="demo"):
         assert await handshake_problem(f"127.0.0.1:{nobody}", Pems(roots=roots)) != ""

@@ -99,4 +99,4 @@ async def test_a_stream_that_ends_is_begun_again_and_its_end_is_said_once(monkey
     async with aclosing(watching._answers(Call, away.append)) as answers:
         assert [await anext(answers), await anext(answers)] == [1, 4]
     assert begun == [1, 1, 1, 1], "each call is given back"
-    assert len(away) == 1, "once, until somebody has answered"
+    assert len(away) == 1, "once, until an answer came"

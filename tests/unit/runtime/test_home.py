@@ -57,7 +57,7 @@ def test_a_temporary_folder_of_sockets_goes_with_its_last_one(tmp_path: Path, mo
     assert not folder.exists()
     (tmp_path / "run").mkdir()
     leave_sockets(tmp_path / "run")
-    assert (tmp_path / "run").exists(), "a folder of somebody else"
+    assert (tmp_path / "run").exists(), "a folder of another user"
 
 
 def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

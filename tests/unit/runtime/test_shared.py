@@ -41,7 +41,7 @@ async def test_who_asks_while_one_reads_gets_the_next_read_with_all_others() -> 
     assert source.reads == 1
     source.go_on.set()
     assert await asyncio.gather(*first) == ["a"] * 3
-    assert await asyncio.gather(*later) == ["b"] * 100, "what was written before the call is in it"
+    assert await asyncio.gather(*later) == ["b"] * 100, "it has all that was written before the call"
     assert source.reads == 2
     assert await shared() == "b"
     assert source.reads == 3, "nothing is kept"

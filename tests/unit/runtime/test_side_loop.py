@@ -161,7 +161,7 @@ def test_what_is_posted_after_the_loop_has_stood_is_done_at_the_present_time() -
     LOOP.post(note)
     LOOP.call(answer())
     ((of_loop, now),) = times
-    assert now - of_loop < LONG_SECONDS, "what is due by the loop's clock would be late at once"
+    assert now - of_loop < LONG_SECONDS, "a call that is due by the loop's clock would be late at once"
 
 
 def test_what_is_left_in_a_driven_loop_is_cancelled_at_its_end() -> None:

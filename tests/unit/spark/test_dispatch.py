@@ -83,7 +83,7 @@ def test_what_a_task_waits_for_is_told_and_told_again_when_it_is_over(w: World) 
     update = RunUpdate(run_uid="a", state=RUNNING)
     update.watch.file.path = "/f"
     w.d.update(slot, update)
-    assert w.d.present(ME)[0].watch.file.path == "/f", "a new link hears of it"
+    assert w.d.present(ME)[0].watch.file.path == "/f", "a new link gets it"
     w.d.update(slot, RunUpdate(run_uid="a", state=ENDED))
     record = w.d.book.get("a")
     assert record is not None
@@ -127,4 +127,4 @@ def test_levels_of_logging_reach_every_slot_of_their_worker_once(w: World) -> No
     w.end_job(slot.id, "")
     assert w.run("a").state == FAILED
     w.d.pool.log_levels(ME, levels)
-    assert told(w.running("b")) == [levels], "one that comes later has them too"
+    assert told(w.running("b")) == [levels], "a later one has them too"

@@ -31,7 +31,7 @@ def test_time_in_which_the_service_was_not_awake_lapses_no_lease_and_then_counts
     w.after(2, renew=False)
     w.now += 60
     w.d.tick()
-    assert w.run("a").state == RUNNING, "what its worker said meanwhile is not read yet"
+    assert w.run("a").state == RUNNING, "the messages that its worker sent meanwhile are not read yet"
     w.after(1.5, renew=False)
     assert w.run("a").reason == "LEASE_LAPSED"
 

@@ -93,7 +93,7 @@ async def test_what_hosts_use_is_asked_for_when_there_is_something_to_place(tmp_
         async with store.write() as tx:
             worker_clusters.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=2))
         await executor.reconcile()
-        assert len(requests) == 2, "for a while they are taken to use what they used"
+        assert len(requests) == 2, "for a while their former use counts"
         now[0] += FIGURES_SECONDS
         async with store.write() as tx:
             worker_clusters.update(tx, "demo", "", lambda spec: dataclasses.replace(spec, count=3))

@@ -49,11 +49,13 @@ def test_what_is_the_same_task_still_is_not_fenced() -> None:
     assert changed_tasks([former], in_force({**MIRROR, "topics": "a,b"}, idle, first), 2) == []
     assert changed_tasks([former], in_force(MIRROR, idle, other), 2) == [1]
     assert changed_tasks([former], in_force(MIRROR, idle), 2) == [1], "gone"
-    assert changed_tasks([former], in_force(MIRROR, idle, first, other), 2) == [], "a new one was nobody before"
+    assert changed_tasks([former], in_force(MIRROR, idle, first, other), 2) == [], (
+        "a new process has no former identity"
+    )
     assert changed_tasks([former], in_force({**MIRROR, "consumer.x": "y"}, idle, first), 2) == [0, 1]
     between = in_force(MIRROR, other, first)
     assert changed_tasks([former, between], former, 2) == [0], "it was another one meanwhile"
-    assert changed_tasks([former, None], former, 2) == [0, 1], "nobody knows what was there"
+    assert changed_tasks([former, None], former, 2) == [0, 1], "the former content is unknown"
 
 
 def test_former_tasks_are_known_until_they_are_fenced() -> None:
@@ -93,7 +95,7 @@ def test_a_task_is_stalled_when_there_is_something_to_copy() -> None:
     mark.note("part", CopyProgress(records=1, lag=3), 212.0)
     assert (mark.stalled_seconds(213.0, 60.0), mark.records, mark.lag) == (None, 6, 11)
     mark.begun()
-    assert mark.lag == 0, "what the former copy runs had left is not theirs"
+    assert mark.lag == 0, "the leftovers of former copy runs are not counted"
 
 
 def test_a_failed_copy_run_does_not_begin_the_time_without_progress_anew() -> None:

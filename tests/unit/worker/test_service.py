@@ -41,7 +41,7 @@ async def test_who_waits_for_others_is_told_to_stop(
         stop.set()
         for _ in range(20):
             await asyncio.sleep(0)
-        assert running.done() is not works, "one that works is not cut short"
+        assert running.done() is not works, "a working worker is not cut short"
         leave.set()
         async with asyncio.timeout(20):
             await running

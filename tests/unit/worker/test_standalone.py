@@ -115,7 +115,7 @@ async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) 
     assert file.stat().st_mode & 0o777 == 0o640
     written = file.stat().st_ino
     store.file.write()
-    assert file.stat().st_ino == written, "what has not changed is not written again"
+    assert file.stat().st_ino == written, "an unchanged file is not written again"
     await store.offset_topic.write([(KEY, b'{"position":1}')])
     assert load_map(file.read_bytes())[KEY] == b'{"position":1}', "what REST has altered is there at once"
     await store.offset_topic.write([(KEY, b'{"position":9}')])

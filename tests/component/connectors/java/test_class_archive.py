@@ -30,7 +30,7 @@ def loaded(environment: dict[str, str], log: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-c", STARTED, str(log)], env=environment, check=True, capture_output=True, text=True
     )
-    assert not done.stdout, "Java says nothing of the archive where plugins write"
+    assert not done.stdout, "Java writes no line about the archive to the plugins' output"
     return next(line for line in log.read_text().splitlines() if "connect.json.JsonConverter " in line)
 
 

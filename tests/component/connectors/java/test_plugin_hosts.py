@@ -158,7 +158,7 @@ async def test_a_connector_stays_started_until_it_asks_for_other_tasks(host: Plu
     async def asked() -> bool:
         return not await host.tend_again(RESTLESS, config, tasks)
 
-    await eventually(asked, what="the connector asks for other tasks")
+    await eventually(asked, what="the connector requests other tasks")
     more = await host.task_configs(RESTLESS, config, 4, offsets=[(rows[0][0], b'{"depth":8}')])
     assert [(entry["number"], entry["offset"]) for entry in more] == [("0", "{depth=8}"), ("1", "{depth=8}")]
     assert await host.tend_again(RESTLESS, config, more)
@@ -184,7 +184,7 @@ async def test_what_a_connector_fails_with_by_itself_has_its_java_trace(host: Pl
             return error
         return None
 
-    error = await eventually(failed, what="the connector says that it has failed")
+    error = await eventually(failed, what="the connector is FAILED")
     assert error is not None
     assert "the sea is gone" in str(error)
     lines = error.java_trace.splitlines()

@@ -271,7 +271,7 @@ def test_a_transform_that_fails_is_named_and_the_run_goes_on_without_transaction
     with scripted.hosted(delivery=AT_LEAST_ONCE, **config) as process:
         until(lambda: scripted.offsets() == {"p0": 99}, "all is committed")
         scripted.stopped(process)
-    assert scripted.values() == ["7"], "the one that is a number already"
+    assert scripted.values() == ["7"], "the offset that is a number already"
     letters = messages(scripted.bootstrap, dead)
     assert [json.loads(letter.value() or b"")["payload"] for letter in letters] == [
         f"v{n}" for n in range(100) if n != 7

@@ -49,7 +49,7 @@ async def test_a_definition_is_applied(system: System, gateway: Channel, demo: s
         operation = (await operations.GetOperation(GetOperationRequest(name=begun.name))).operation
         return operation.error.message == "task 0 failed: java.lang.Oops"
 
-    await eventually(failed, what="what the workers answer is told")
+    await eventually(failed, what="the workers' answers are reported")
     assert system.connectors[demo]["defined here"] == FILE_SOURCE | {"name": "defined here"}
     listed = (await operations.ListOperations(ListOperationsRequest(target=begun.target))).operations
     assert [item.name for item in listed] == [begun.name]

@@ -169,7 +169,7 @@ async def test_without_the_state_service_workers_are_still_reached(
 
     async def degraded() -> bool:
         answer = await http.get("/readyz")
-        assert answer.status_code == 200, "load balancers go on: the workers' REST is passed on"
+        assert answer.status_code == 200, "load balancers continue: the workers' REST is passed on"
         return answer.json()["status"] == "degraded" and system.state.address in answer.json()["message"]
 
     await eventually(degraded, what="it is degraded while no state service answers")

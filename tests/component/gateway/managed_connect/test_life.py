@@ -72,7 +72,7 @@ async def the_workers_change(world: World, arn: str, own_arn: str) -> None:
         connectorArn=arn, currentVersion=version, capacity=provisioned(2, 1), useDefaultWorkerConfiguration=True,
     )  # fmt: skip
     assert begun["connectorState"] == "UPDATING"
-    assert again["connectorOperationArn"] == begun["connectorOperationArn"], "what the first try began"
+    assert again["connectorOperationArn"] == begun["connectorOperationArn"], "the creation of the first try"
     busy = {"connectorArn": arn, "currentVersion": version, "capacity": provisioned(3, 1)}
     assert bad_request(sdk.update_connector, **busy)
     assert refusal(sdk.pause_connector, connectorArn=arn)[0] == "ConflictException"

@@ -23,7 +23,7 @@ async def test_logs_that_are_not_delivered_are_told_of(world: World, tmp_path: P
         return answer if ("stateDescription" in answer) is is_expected else None
 
     await world.state(arn, "RUNNING", seconds=240)
-    answer = await eventually(lambda: told(True), seconds=120, what="it is told of")
+    answer = await eventually(lambda: told(True), seconds=120, what="it is reported")
     assert answer["connectorState"] == "RUNNING"
     description = answer["stateDescription"]
     assert description["code"] == "LogDeliveryError.NotDelivered"

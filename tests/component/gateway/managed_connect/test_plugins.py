@@ -45,7 +45,7 @@ async def test_a_plugin_is_fetched_used_and_deleted(world: World, tmp_path: Path
     sent = plugin("numbers", "numbers.zip", description="counts", tags={"team": "blue"})
     fields, again = tried_twice(sdk.create_custom_plugin, **sent)
     arn = fields["customPluginArn"]
-    assert again["customPluginArn"] == arn, "what the first try made"
+    assert again["customPluginArn"] == arn, "the resource of the first try"
     assert (fields["customPluginState"], fields["name"], fields["revision"]) == ("CREATING", "numbers", 1)
     assert refusal(sdk.create_custom_plugin, **sent)[0] == "ConflictException"
     told = await described(world, arn, "ACTIVE")

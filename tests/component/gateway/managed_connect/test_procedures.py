@@ -225,7 +225,7 @@ async def test_a_restart_of_failed_tasks_leaves_the_others_running(world: World,
     (tmp_path / "fails-1").unlink()
     await restarted(onlyFailedTasks=True)
     await world.state(arn, "RUNNING", seconds=240)
-    assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "the one that ran went on"
+    assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "the running operation continued"
     await restarted(onlyFailedTasks=True)
     assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "nothing had failed"
     await restarted()

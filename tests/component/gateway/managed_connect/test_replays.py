@@ -70,8 +70,8 @@ async def test_a_request_is_refused_where_another_gateway_has_taken_it(bare: Bar
     waiting = Recorded(bare, arn, "three")
     bare.state.stop()
     told = await waiting.sent(first)
-    assert (told.status, told.kind) == (503, "ServiceUnavailableException"), "nobody knows whether it was taken"
+    assert (told.status, told.kind) == (503, "ServiceUnavailableException"), "it is unknown whether it was taken"
     await bare.state.start()
     told = await request.sent(second)
     assert (told.status, told.message) == (403, USED), "a state service that was started again still knows it"
-    assert (await waiting.sent(second)).status == 200, "nobody has taken it"
+    assert (await waiting.sent(second)).status == 200, "it was not taken"

@@ -40,7 +40,7 @@ async def test_it_wipes_what_is_named_for_who_has_the_token(
             covered = (await client.get("/v0/nodes/node02")).json()
             assert covered["password"] == "******"
             assert (await client.put("/v0/nodes/node02", json=covered)).status_code == 200
-            assert (await wire.get("nodes", "node02"))["password"] == "secret", "what was covered came back"
+            assert (await wire.get("nodes", "node02"))["password"] == "secret", "the covered value came back"
 
             named = {"group": group, "name": "zk"}
             await wire.create("zookeepers", **named, nodeNames=["node00"])
@@ -61,7 +61,7 @@ async def test_it_wipes_what_is_named_for_who_has_the_token(
             assert [await wire.list(kind, group=group) for kind in ("brokers", "zookeepers")] == [[], []]
             assert len(await wire.list("objects", group=group)) == 1
             file.write_text("")
-            assert (await wipe(client, body)).status_code == 401, "no token at all is nobody's"
+            assert (await wipe(client, body)).status_code == 401, "a missing token belongs to no caller"
             file.unlink()
             assert (await wipe(client, body, "s3cret")).status_code == 500
     finally:

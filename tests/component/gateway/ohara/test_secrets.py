@@ -31,11 +31,15 @@ async def test_what_is_named_like_a_secret_comes_back_to_who_sent_it(wire: JsCli
     more |= {"my.password": "another"}
     assert (await wire.update(kind, "s", group, **{"my.password": "another"})).items() >= more.items()
     assert (await wire.get(kind, "s", group)).items() >= more.items()
-    assert (await wire.update(kind, "s", group, tags={"a": "b"})).items() >= more.items(), "what is not sent stays"
+    assert (await wire.update(kind, "s", group, tags={"a": "b"})).items() >= more.items(), (
+        "fields that are not sent stay"
+    )
     (listed,) = await wire.list(kind, group=group, name="s")
     if kind in HIDDEN_IN_LISTS:
         assert (listed["my.password"], listed["nested"]) == ("[hidden]", {"api.token": "[hidden]", "n": 1})
         await wire.update(kind, "s", group, **{"my.password": listed["my.password"], "nested": listed["nested"]})
-        assert (await wire.get(kind, "s", group)).items() >= more.items(), "what comes back hidden is what it was"
+        assert (await wire.get(kind, "s", group)).items() >= more.items(), (
+            "a hidden value that is sent back keeps the stored one"
+        )
     await wire.delete(kind, "s", group)
     await no_brokers(wire, "bk", group)

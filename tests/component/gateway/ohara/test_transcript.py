@@ -112,7 +112,7 @@ async def test_every_call_of_the_document_answers_as_printed(own: OharaWorld) ->
     updated = await wire.ok(update.method, path(update), update.request)
     compare(updated, update.answer, sent=update.request)
     assert updated["lastModified"] >= fields["lastModified"]
-    assert updated == fields | update.request | {"lastModified": updated["lastModified"]}, "what was chosen is kept"
+    assert updated == fields | update.request | {"lastModified": updated["lastModified"]}, "the chosen value is kept"
 
     result = await wire.ok(get.method, path(get), group="default")
     compare(result, get.answer, sent=update.request)

@@ -131,7 +131,7 @@ async def started(clients: Clients, broker: SecureBroker, admin: AdminClient, ru
         assert "group.id: the broker's access rules keep this worker out of 'keelman-demo'" in status.message, status
         return True
 
-    await eventually(kept_out, seconds=120, what="it says why its worker does not run")
+    await eventually(kept_out, seconds=120, what="it has the reason why its worker does not run")
     rule.allow(admin)
     await clients.stop_workers("demo")
     await clients.start_workers("demo")

@@ -107,7 +107,7 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             expected = {here: False, there: True}
             waits = delay not in ("", "0")
             if waits:
-                await eventually(lambda: expected in told, seconds=60, what="the leader hears of it")
+                await eventually(lambda: expected in told, seconds=60, what="the leader notices it")
             await eventually(lambda: told[-1] == {here: False}, seconds=60, what="it is alone")
             assert (expected in told) == waits
             assert {m.client_id for m in (await group.describe()).members} == {client_id_of(LEADER)}

@@ -147,7 +147,7 @@ async def test_a_changed_credential_profile_reaches_who_asks_and_running_workers
             workload = a.workloads.get(name)
             return "" if workload is None else workload.spec.worker.properties[JAAS]
 
-        await eventually(lambda: given() == wrong, what="a worker runs with what there is")
+        await eventually(lambda: given() == wrong, what="the worker has the wrong login")
         await clients.secrets.UpdateSecret(secrets_pb.UpdateSecretRequest(name="kafka", values={JAAS: right[JAAS]}))
         await in_state(clients, "default", STATE.CLUSTER_STATE_RUNNING)
         await eventually(lambda: given() == right[JAAS], what="the worker gets the other password")

@@ -153,7 +153,7 @@ async def test_after_a_restore_nothing_runs_twice_and_workers_go_on(installation
     async def obeyed() -> bool:
         return (await clients.workloads())[CHANGED].generation > changed[CHANGED].generation
 
-    await eventually(obeyed, what="the plan of the backup is one that the agent obeys")
+    await eventually(obeyed, what="the agent obeys the plan of the backup")
     restored = await running(clients)
     assert restored[CHANGED].spec == first[CHANGED].spec
     for name in (SAME, SPARK):

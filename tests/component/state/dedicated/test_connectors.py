@@ -80,7 +80,7 @@ async def test_racing_creates_at_the_quota_of_workers(clients: Clients) -> None:
     assert await exhausted(*(create(f"b{number}", single) for number in range(6))) == 5
     assert await exhausted(create("elsewhere", single, "other"), create("unbound", single, most=0)) == 0
     names = [name for name in await dedicated.names() if name.startswith("b")]
-    assert len(names) == 1, "what is refused is not there"
+    assert len(names) == 1, "the refused resource does not exist"
 
 
 async def test_racing_creates_at_the_quotas_of_what_is_kept(clients: Clients) -> None:
@@ -150,14 +150,14 @@ async def test_a_create_that_failed_leaves_no_worker_running(bootstrap: str, tmp
         assert (await single_failing.ended(answer)).state == FAILED
         assert await state_of(clients, "one") in STOPPED
         spec = (await single_failing.get("one")).spec
-        assert (spec.config["topic"], spec.capacity.count) == ("t", 1), "what the updates changed is as before"
+        assert (spec.config["topic"], spec.capacity.count) == ("t", 1), "the updated fields are as before"
         request = pb.UpdateDedicatedConnectorRequest(
             name="one", spec=DedicatedConnectorSpec(capacity=DedicatedCapacity(count=6)), max_workers_of_scope=5
         )
         request.update_mask.paths.append("capacity")
         with pytest.raises(Exhausted, match="workers: 0 and 6 more are more than the 5"):
             await single_failing.api.UpdateDedicatedConnector(request)
-        assert await state_of(clients, "one") in STOPPED, "what is refused changes nothing"
+        assert await state_of(clients, "one") in STOPPED, "a refused request changes nothing"
 
 
 async def test_a_worker_configuration_is_pinned_to_the_revision_of_the_create(clients: Clients) -> None:

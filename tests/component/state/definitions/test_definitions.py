@@ -137,11 +137,11 @@ async def test_what_fails_is_told_by_its_trace_and_an_update_that_fails_is_taken
         assert list(states(operation).values()) == ["DONE", "DONE", "SKIPPED", "FAILED"]
         definition = await definitions.get("failing")
         assert (definition.status.applied_generation, definition.status.message) == (1, operation.error.message)
-        assert await world.config("failing") == CONFIG, "it stays, to be looked at"
+        assert await world.config("failing") == CONFIG, "it stays, for inspection"
 
         name = await definitions.begin("failing")
         link.fence(await _new_run(link, "failing"))
-        assert (await definitions.ended(name)).state == SUCCEEDED, "what has failed is restarted"
+        assert (await definitions.ended(name)).state == SUCCEEDED, "the failed parts are restarted"
 
         await definitions.update("failing", config=CONFIG | {"file": "/nowhere/else"})
         name = await definitions.begin("failing")

@@ -70,20 +70,20 @@ async def test_a_watch_outlives_the_gateway_and_the_state_service(database: str,
             await eventually(lambda: seen.begun, what="the watch has begun, with nothing to see")
             for number in range(3):
                 await clients.create_external(f"a-{number}", NOWHERE)
-            await eventually(lambda: seen.names == ["a-0", "a-1", "a-2"], what="what there is is seen")
+            await eventually(lambda: seen.names == ["a-0", "a-1", "a-2"], what="the present values are seen")
             gateway.stop(signal.SIGKILL)
             for number in range(3):
                 await clients.create_external(f"b-{number}", NOWHERE)
             await gateway.start()
-            await eventually(lambda: len(seen.names) == 6, what="what was missed is seen")
+            await eventually(lambda: len(seen.names) == 6, what="the missed changes are seen")
             await state.end(signal.SIGKILL)
             await state.start()
             await clients.create_external("c-0", NOWHERE)
-            await eventually(lambda: len(seen.names) == 7, what="the watch goes on after the state service's death")
+            await eventually(lambda: len(seen.names) == 7, what="the watch continues after the state service's death")
             assert await state.end() == 0
             await state.start()
             await clients.create_external("d-0", NOWHERE)
-            await eventually(lambda: len(seen.names) == 8, what="the watch goes on after the state service's end")
+            await eventually(lambda: len(seen.names) == 8, what="the watch continues after the state service's end")
         assert seen.away >= 3
     assert [e.revision for e in seen.events] == list(range(1, seen.known.revision + 1)), "each change once, in order"
     assert EVENT_TYPE_UPDATED in {e.type for e in seen.events}

@@ -93,7 +93,7 @@ async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
             assert f"{store}password: the password does not open" in status.message, status
             return True
 
-        await eventually(says_why, seconds=SECONDS, what="the cluster says what is wrong with the keystore")
+        await eventually(says_why, seconds=SECONDS, what="the cluster names the problem of the keystore")
 
         await update(clients, "https", "properties", https=False, properties={"offset.flush.interval.ms": "500"})
         worker = await runs(clients)

@@ -115,7 +115,7 @@ async def test_a_rollout_halts_and_goes_on_with_the_next_spec(api: Api) -> None:
             state="WORKLOAD_STATE_FAILED", generation=2, reason="EXITED", message="no such topic"
         )
         changed = await api.update("demo", properties={"offset.flush.interval.ms": "1"})
-        assert changed.status.rollout.state == worker_cluster_pb2.ROLLOUT_STATE_ROLLING, "told with the answer"
+        assert changed.status.rollout.state == worker_cluster_pb2.ROLLOUT_STATE_ROLLING, "reported with the answer"
 
         async def halted() -> worker_cluster_pb2.Rollout | None:
             rollout = (await api.clients.worker_cluster("demo")).status.rollout

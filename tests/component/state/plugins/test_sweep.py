@@ -51,7 +51,7 @@ async def test_the_first_sweep_of_a_database_of_ones_own_takes_all_that_is_nobod
     assert set(await storage.stored()) == {uid}
     await storage.put("late", io.BytesIO(b"x"))
     await files.sweep()
-    assert set(await storage.stored()) == {uid, "late"}, "later ones are somebody's who writes"
+    assert set(await storage.stored()) == {uid, "late"}, "later ones belong to a present writer"
 
 
 async def test_where_others_write_only_what_is_old_is_taken(world) -> None:

@@ -188,7 +188,7 @@ async def test_the_key_is_not_changed_while_a_state_service_runs(tmp_path: Path)
             await rekey_file(control_plane.url, tmp_path / "key")
         assert (tmp_path / "key").read_bytes() == key
         assert await control_plane.replicas[0].end() == 0
-        await eventually(lambda: rekeyed_now(control_plane.url, tmp_path / "key"), what="nobody uses it")
+        await eventually(lambda: rekeyed_now(control_plane.url, tmp_path / "key"), what="it has no users")
         assert (tmp_path / "key").read_bytes() != key
 
 
@@ -224,7 +224,9 @@ async def test_a_frozen_leader_that_comes_back_does_no_harm(tmp_path: Path) -> N
         await run_workers(other, "late", 1)
         await eventually(lambda: runs(other, "late", 1), seconds=PATIENCE)
         leader.child.send_signal(signal.SIGCONT)
-        await eventually(lambda: "leads_no_more" in leader.output, seconds=PATIENCE, what="it knows that it is late")
+        await eventually(
+            lambda: "leads_no_more" in leader.output, seconds=PATIENCE, what="the former leader stops leading"
+        )
         for replica in control_plane.replicas:
             await eventually(lambda r=replica: runs(r, "late", 1), seconds=PATIENCE)
             await eventually(lambda r=replica: all_online(r, "n1", "n2"), seconds=PATIENCE)

@@ -153,7 +153,9 @@ async def test_one_scales_and_one_that_was_overtaken_never(
             await eventually(lambda: "leads " in second.output, seconds=60, what="the second one takes over")
             await scaled(clients, "3 workers", "2 workers")
             os.kill(first.child.pid, signal.SIGCONT)
-            await eventually(lambda: "leads_no_more" in first.output, seconds=60, what="the first one knows it")
+            await eventually(
+                lambda: "leads_no_more" in first.output, seconds=60, what="the former leader stops leading"
+            )
             load.percent = 5.0
             await scaled(clients, "2 workers", "3 workers", "2 workers")
             await scaled(clients, "1 worker", "2 workers", "3 workers", "2 workers")

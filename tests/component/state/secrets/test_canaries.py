@@ -244,7 +244,7 @@ def in_tables(url: str) -> dict[str, bytes]:
 def in_server(server: PostgresqlServer, url: str) -> dict[str, set[str]]:
     """The canaries in a PostgreSQL server: in its tables, its files and its log."""
     held = in_tables(url)
-    assert b"acme.node" in held["resource"], "what is there is found"
+    assert b"acme.node" in held["resource"], "the present values are found"
     held |= {str(file): file.read_bytes() for file in server.folder.rglob("*") if file.is_file()}
     assert any(b"acme.node" in data for name, data in held.items() if "pg_wal" in name)
     return {name: names for name, data in held.items() if (names := canaries_in(data))}
@@ -324,5 +324,5 @@ async def test_secrets_are_where_a_process_needs_them_and_nowhere_else(
         "workloads/broker-default-0/data/server.properties": of(BROKER),
     }
     assert {file: names for file, held in answer.items() if (names := held - needed.get(file, set()))} == {}
-    assert answer[f"workloads/{spark}/reports.properties"] == of(FAR), "what is there is found"
+    assert answer[f"workloads/{spark}/reports.properties"] == of(FAR), "the present values are found"
     assert answer["workloads/worker-demo-0/worker.properties"] >= worker

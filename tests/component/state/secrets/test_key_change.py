@@ -72,7 +72,7 @@ async def test_each_state_service_takes_the_new_key_and_has_it_in_its_own_file(u
         await changes[1].look()
         assert read_keys(copy) == (NEW,)
         await changes[0].look()
-        assert read_keys(key) == (NEW, old), "whoever has put it there takes the former one away"
+        assert read_keys(key) == (NEW, old), "the writer of the new file removes the former one"
         assert store.snapshot.broker_cluster("b").spec == two.snapshot.broker_cluster("a").spec == SPEC
     replace_keys(key, [old])
     async with open_store(url, key_file=key) as late:  # of a host that was down meanwhile
@@ -120,7 +120,7 @@ async def test_what_a_command_prints_is_followed(url: str, key: Path) -> None:
         before = await sealed(store)
         replace_keys(key, [NEW])
         await change.look()
-        assert await sealed(store) == before, "it is asked each minute"
+        assert await sealed(store) == before, "it is called each minute"
         clock.time += 60
         await change.look()
         assert await sealed(store) != before

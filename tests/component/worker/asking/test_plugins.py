@@ -103,7 +103,7 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert await worker.end() == 0
         worker.extra["plugin.path"] = str(plugins)
         await worker.start()
-        await eventually(_is(worker, NUMBERS + 100), seconds=90, what="it goes on where it was")
+        await eventually(_is(worker, NUMBERS + 100), seconds=90, what="it continues from its position")
         assert await copied(bootstrap) == list(range(NUMBERS + 100))
         await worker.reaches("numbers", "RUNNING", "RUNNING", seconds=60)
         assert await worker.end() == 0

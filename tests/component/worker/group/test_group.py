@@ -52,7 +52,7 @@ async def test_a_group_record_over_the_brokers_limit_is_named_and_got_over(
             for text in (answer.text, worker.output):
                 assert f"the brokers cannot store group {name}: its record" in text
                 assert "max.message.bytes of topic __consumer_offsets" in text
-            assert [run.state for run in side.of("first")], "what runs goes on"
+            assert [run.state for run in side.of("first")], "running tasks continue"
             assert (await worker.ask("GET", "/connectors")).status_code == 200
         finally:
             await limit_group_records(bootstrap, 1_048_588)
@@ -81,7 +81,7 @@ async def test_java_workers_and_ours_refuse_each_other(
             await java.end(signal.SIGKILL)
         # Its session would end in four minutes: its farewell process reports its death, and Java can join.
         await ours.end(signal.SIGKILL)
-        await eventually(lambda: "farewell" in ours.output, seconds=60, what="its farewell is said")
+        await eventually(lambda: "farewell" in ours.output, seconds=60, what="its farewell is sent")
     has = f"group {name} has Java Connect workers (connect-127.0.0.1:{java.port}@127.0.0.1)"
     later = WorkerProcess(tmp_path / "later", bootstrap, name, address)
 

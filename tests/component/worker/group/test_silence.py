@@ -64,9 +64,9 @@ async def test_tasks_go_on_while_their_groups_coordinator_is_away(
         for process in group.processes:
             await eventually(lambda p=process: side.renewals[p.id] > renewed[p.id] + 2, seconds=60, what="leases last")
         for process in group.processes:
-            await eventually(lambda p=process: is_old(p, 10), seconds=60, what="it says how old its answers are")
-            assert process.output.count("config_not_read") == 1, "one read waits for what is away"
-            assert await process.states("c0") == ["RUNNING", "RUNNING"], "what is copied is shown as that"
+            await eventually(lambda p=process: is_old(p, 10), seconds=60, what="it reports the age of its answers")
+            assert process.output.count("config_not_read") == 1, "one read waits for the unreachable workers"
+            assert await process.states("c0") == ["RUNNING", "RUNNING"], "a copied answer is marked as a copy"
         await broker.start()
         for process in group.processes:
             await eventually(lambda p=process: "group_answers" in p.output, seconds=120, what="it is back")
@@ -128,7 +128,7 @@ async def test_a_worker_that_alone_is_cut_off_shows_what_it_knows(link: tuple[Li
             await eventually(lambda: is_new(alone), seconds=60, what="it is back")
             for connector in ("a", "b"):
                 await eventually(
-                    lambda c=connector: all_agree(group, c), seconds=60, what=f"all tell who has {connector}"
+                    lambda c=connector: all_agree(group, c), seconds=60, what=f"all name the owner of {connector}"
                 )
             for process in group.processes:
                 assert await process.end() == 0
@@ -162,7 +162,7 @@ async def all_agree(group: Workers, connector: str) -> bool:
 
 async def shows_ended(worker: WorkerProcess, connector: str) -> None:
     """Returns once every endpoint of the worker shows its part of a connector, and the task, as ended."""
-    await eventually(lambda: is_old(worker, 0), seconds=60, what="it says how old its answers are")
+    await eventually(lambda: is_old(worker, 0), seconds=60, what="it reports the age of its answers")
     answer = await worker.ask("GET", f"/connectors/{connector}/status")
     assert "as known at 20" in answer.headers["warning"]
     status = answer.json()

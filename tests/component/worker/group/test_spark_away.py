@@ -170,7 +170,7 @@ async def test_where_no_worker_has_a_spark_service_the_status_says_so(bootstrap:
                 for state, _, reason in now
             )
 
-        await eventually(unassigned, seconds=30, what="the status says that nobody can run them")
+        await eventually(unassigned, seconds=30, what="the status tells that no worker can run them")
         now = await tasks(two)
         assert all(single_member.id in reason and two.id in reason for _, _, reason in now), now
         assert (await single_member.states("c0"))[0] == "RUNNING", "a connector needs no Spark service"

@@ -74,7 +74,7 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
             assert re.search(text, shown.get("trace", "")), status
             return True
 
-        await eventually(there, seconds=150, what=f"{name} says {text}")
+        await eventually(there, seconds=150, what=f"{name} has the text {text}")
 
     async def committed() -> int:
         rows = (await worker.ask("GET", "/connectors/good/offsets")).json()["offsets"]
@@ -107,5 +107,5 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
         async def goes_on() -> bool:
             return await committed() > before + 20
 
-        await eventually(goes_on, seconds=120, what="the good one goes on")
+        await eventually(goes_on, seconds=120, what="the good connector continues")
         assert await worker.end() == 0

@@ -149,7 +149,7 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         await worker.reaches("sunk", "RUNNING", "RUNNING", seconds=120)
         await asyncio.to_thread(send, "v1")
         await eventually(lambda: _noted(calls, " v1 "), seconds=120, what="it comes back")
-        assert sum(" v0 " in line for line in _calls(calls)) == 1, "what is committed is not put again"
+        assert sum(" v0 " in line for line in _calls(calls)) == 1, "committed records are not put again"
         assert (await worker.ask("DELETE", "/connectors/sunk")).status_code == 204
 
         # A put and a poll that are deaf ended with their slots.

@@ -88,7 +88,7 @@ class Altered:
             for code, message in (await self.alter(partition, offset), await self.reset()):
                 assert code == 500
                 assert value.format(self.name) in message
-            assert await self.offsets() == at, "what was refused has not happened"
+            assert await self.offsets() == at, "a refused change has no effect"
         await self.put(alters="no")
         code, message = await self.alter(partition, offset)
         assert code == 200

@@ -56,7 +56,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
             now = await committed(name)
             return now > before or now < before - 10  # its records are numbered afresh when it restarts
 
-        await eventually(more, seconds=120, what=f"{name} goes on")
+        await eventually(more, seconds=120, what=f"{name} continues")
 
     async def tells(sample: str) -> bool:
         return re.search(f"kafka_connect_plugins_{sample}", (await worker.ask("GET", "/metrics")).text) is not None

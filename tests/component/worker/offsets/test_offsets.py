@@ -54,4 +54,6 @@ async def test_tasks_go_on_where_they_are_told(bootstrap: str, spark: SparkServi
         await altered("moved-out", {"kafka_topic": "moved", "kafka_partition": 0}, {"kafka_offset": "10"})
         # A sink that keeps its offsets beside its file follows its group's new offset, and appends to the present
         # lines.
-        await eventually(lambda: written()[13:] == LINES[7:], seconds=90, what="what the sink was moved back to")
+        await eventually(
+            lambda: written()[13:] == LINES[7:], seconds=90, what="the offsets that the sink was moved back to"
+        )

@@ -120,7 +120,9 @@ async def test_offsets_outlive_ten_retentions(spark: SparkService, tmp_path: Pat
                     now = await scene.offsets(*names)
                     assert set(now.values()) == {3}, f"{time.monotonic() - begun:.0f} s: {now}"
                     await asyncio.sleep(2)
-            assert await scene.offsets("java-deleted") == {"java-deleted": -1}, "those of what is deleted are forgotten"
+            assert await scene.offsets("java-deleted") == {"java-deleted": -1}, (
+                "those of deleted connectors are forgotten"
+            )
 
             scene.send(b"4")
             for name in ("java-paused", "spark-paused", "java-stopped", "file-stopped"):

@@ -86,7 +86,7 @@ async def test_who_reads_one_collection_is_not_woken_by_others() -> None:
             another = watch(watches, server, 0, collections="inventory.airline,_default._default")
             await asyncio.to_thread(server.put, "doc", {}, vbucket=0)
             await eventually(lambda: another == [1], seconds=60)
-            assert single_watch == [], "it was asked meanwhile"
+            assert single_watch == [], "it was called meanwhile"
             await asyncio.to_thread(lambda: server.put("air", {}, scope="inventory", collection="airline", vbucket=1))
             await eventually(lambda: single_watch == [1], seconds=60)
 

@@ -141,7 +141,7 @@ async def test_whatever_is_repeated_with_its_id_is_done_once(pair: Pair) -> None
     assert (await first.ask("DELETE", path)).status_code == 404, "another request"
     await first.ask("PUT", f"{path}/config", SOURCE)
     assert (await first.ask("DELETE", path, headers={"keelman-request-id": "DELETE"})).status_code == 204
-    assert (await first.ask("GET", path)).status_code == 200, "the one that it has deleted is another"
+    assert (await first.ask("GET", path)).status_code == 200, "the deleted connector is another"
     assert (await first.ask("DELETE", path)).status_code == 204
 
 

@@ -149,6 +149,6 @@ async def test_answers_are_connects(section: str, bootstrap: str, link: tuple[Li
 
 def test_the_table_names_steps_that_there_are() -> None:
     steps = [step["name"] for section in RECORDED.values() for step in section["steps"]]
-    assert len(steps) == len(set(steps)), "a name stands for one step"
+    assert len(steps) == len(set(steps)), "a name belongs to one step"
     assert set(IGNORED) <= set(steps)
     assert len(steps) - len(IGNORED) >= 300, "by far the most are equal to the letter"

@@ -47,7 +47,7 @@ async def test_offsets_in_partitions_that_were_added_are_read(
         (run,) = side.of("src")
         side.fail(run, retriable=True)
         (run,) = await eventually(lambda: [r for r in side.of("src") if r is not run], what="it runs again")
-        assert run.confirmed == [(key.encode(), b'{"position":4}')], "the next copy run goes on there"
+        assert run.confirmed == [(key.encode(), b'{"position":4}')], "the next copy run continues there"
         assert "topic_has_more_partitions" in worker.output
         assert await worker.end() == 0
 

@@ -168,4 +168,4 @@ async def test_records_that_mean_nothing_are_told_and_change_nothing(
             newest = {row.key: row.value for row in rows}
             return not any(value and b"ghost" in key for key, value in newest.items())
 
-        await eventually(no_ghost, seconds=SECONDS, what="nothing is left of what was nobody's")
+        await eventually(no_ghost, seconds=SECONDS, what="the records of the ghost are gone")

@@ -99,7 +99,7 @@ async def test_what_a_task_waits_for_is_shown_until_it_is_there(
         await worker.ask("POST", "/connectors", {"name": "awaits-in", "config": config})
         config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "awaited"}
         await worker.ask("POST", "/connectors", {"name": "awaits-out", "config": config})
-        await eventually(both_wait, seconds=60, what="both say what they wait for")
+        await eventually(both_wait, seconds=60, what="both have the reason of their wait")
         source.write_text("line 0\n")
         await eventually(lambda: target.exists() and target.read_text() == "line 0\n", what="the line is copied")
         await eventually(both_copy, what="nothing is waited for any more")

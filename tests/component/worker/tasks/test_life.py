@@ -95,7 +95,7 @@ async def test_failures_are_tried_again_within_a_budget(
             )
         run = await another(side, "src", run)
         await worker.reaches("src", "RUNNING", "RUNNING")
-        assert side.of("never") == [before], "it had begun anew with its worker, and goes on"
+        assert side.of("never") == [before], "it had begun anew with its worker, and continues"
         await failed(worker, side, run, "Next automatic restart (1st of 2) at")
         side.slow = True
         side.fail(before, retriable=True, trace=SORRY, reason="SLOT_LOST")
@@ -215,6 +215,6 @@ async def test_what_a_dead_worker_had_is_not_running(
             )
             return gone
 
-        await eventually(unassigned, seconds=120, every=0.02, what="its status says that it runs nowhere")
+        await eventually(unassigned, seconds=120, every=0.02, what="its status tells that it runs on no worker")
         await first.reaches(lost, "RUNNING", "RUNNING", seconds=60)
         assert await first.end() == 0

@@ -53,13 +53,13 @@ async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str]
         assert (told.cpus, told.memory_bytes) == (1.5, 536870912)
         assert side.log_levels.get(worker.id, {}) == {}
         assert (await worker.ask("PUT", "/admin/loggers/acme", {"level": "debug"})).status_code == 200
-        await eventually(lambda: side.log_levels[worker.id] == {"acme": "DEBUG"}, what="the level is told")
+        await eventually(lambda: side.log_levels[worker.id] == {"acme": "DEBUG"}, what="the level reaches the worker")
         first, second = side.of("snk", 0)[0], side.of("snk", 1)[0]
         assert first.ticket.limits == tickets.Limits(records_per_second=500)
         await worker.ask("PUT", "/connectors/snk/config", {**SINK, BYTES: "3e6"})
-        await eventually(lambda: first.limits and second.limits, what="both tasks are told")
+        await eventually(lambda: first.limits and second.limits, what="both tasks are reported")
         assert first.limits == second.limits == [tickets.Limits(bytes_per_second=1.5e6)]
-        assert (first.state, second.state) == (RUNNING, RUNNING), "and go on"
+        assert (first.state, second.state) == (RUNNING, RUNNING), "and continue"
 
         for key, value, problem in (
             (RECORDS, "-1", "Invalid value -1.0 for configuration {}: Value must be at least 0"),
@@ -77,7 +77,7 @@ async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str]
         await worker.reaches("src", "RUNNING", "RUNNING", "RUNNING")
         await worker.ask("PUT", "/connectors/src/config", {**COUNTING, RECORDS: "10"})
         sources = [*side.of("src", 0), *side.of("src", 1)]
-        await eventually(lambda: all(run.limits for run in sources), what="both are told")
+        await eventually(lambda: all(run.limits for run in sources), what="both are reported")
         work = frozenset({Work("snk"), Work("snk", 0), Work("snk", 1), Work("src"), Work("src", 0), Work("src", 1)})
 
         async def whole() -> bool:
@@ -100,7 +100,7 @@ async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str]
         side.break_link(worker.id)
         await eventually(lambda: first.state == second.state == ENDED, what="they are sent again")
         assert (first.cut, second.cut) == ("", "")
-        await eventually(lambda: stranger.cut, what="a run that nobody owns is cut")
+        await eventually(lambda: stranger.cut, what="a run without an owner is cut")
         await worker.reaches("snk", "PAUSED", "PAUSED", "PAUSED")
         assert await worker.end() == 0
 

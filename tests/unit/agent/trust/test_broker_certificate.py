@@ -148,7 +148,7 @@ async def test_an_address_that_was_refused_is_asked_for_again(certificate: Certi
         await eventually(lambda: "a gateway or another node has this name" in why(certificate), seconds=10)
         first = certificate.files("host.example.org")
         await eventually(lambda: len(state.signed) == 2, seconds=10)
-        assert certificate.files("host.example.org") == first, "brokers read no other that says the same"
+        assert certificate.files("host.example.org") == first, "brokers read no other file of the same content"
         state.hosts += ("fd00::1",)
         await eventually(lambda: files(certificate), seconds=20)
     key = certificate_facts(first[KEYSTORE].partition("-----END PRIVATE KEY-----\n")[2].encode()).key_digest

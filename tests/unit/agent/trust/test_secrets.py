@@ -25,7 +25,7 @@ def on_disk(home: Home, name: str) -> Any:
 def test_a_worker_gets_what_it_may_read_and_loses_what_it_may_not(tmp_path: Path) -> None:
     home, values = Home(tmp_path), {"db": {"pw": "one"}, "other": {"k": "v"}}
     files = SecretFiles(home)
-    assert files.files_of("worker/a/0") == {SECRETS: NONE}, "nobody has said anything yet"
+    assert files.files_of("worker/a/0") == {SECRETS: NONE}, "no answer came yet"
     files.take(told(values, a=["d*"], b=["db", "other", "none"]))
     for name in "ab":
         (folder := home.workload(f"worker/{name}/0")).mkdir(parents=True)

@@ -30,7 +30,7 @@ def test_one_that_died_is_bidden_farewell_until_it_was_said(tmp_path: Path) -> N
     assert command == (sys.executable, "-P", "-m", "keelman.worker.group.farewell", *files)
     assert Note.read(aside) == Note("m-1", "http://w:1/", False, "g", 6000, 60_000)
     assert not (tmp_path / MEMBER).exists(), "the next worker of this folder writes its own"
-    assert farewell(tmp_path) == command, "an agent that ended before it was said"
+    assert farewell(tmp_path) == command, "an agent that ended before the leave request"
     aside.unlink()
     assert farewell(tmp_path) == ()
 

@@ -21,7 +21,7 @@ def test_so_many_start_at_once_and_the_next_when_one_is_ready() -> None:
     assert [node.take(name, 1.0) for name in "abcd"] == [None, None, 1.0 + TURN_SECONDS, 1.0 + TURN_SECONDS]
     node.turns.give_back("b")
     assert node.woken == ["c"]
-    assert node.take("d", 2.0) is not None, "c has asked before it"
+    assert node.take("d", 2.0) is not None, "c has requested its turn before it"
     assert node.take("c", 2.0) is None
     node.turns.give_back("a")
     assert node.woken == ["c", "d"]

@@ -86,7 +86,7 @@ def test_a_change_is_told_with_its_worker_and_a_halt_ends_the_wait() -> None:
     assert standing(WORKER_CLUSTERS, full).startswith("DEGRADED 2/3 workers: no room; 1 of 3 workers has the change")
     halted = cluster("DEGRADED", 2, HALTED)
     halted.status.message = f"worker/demo/1: {HALTED.message}"
-    assert standing(WORKER_CLUSTERS, halted).count(HALTED.message) == 1, "said once"
+    assert standing(WORKER_CLUSTERS, halted).count(HALTED.message) == 1, "reported once"
     check_halted(WORKER_CLUSTERS, cluster("RUNNING", rollout=ROLLING))
     with pytest.raises(NotReached) as raised:
         check_halted(WORKER_CLUSTERS, cluster("DEGRADED", rollout=HALTED))

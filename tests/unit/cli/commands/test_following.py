@@ -40,7 +40,7 @@ def test_what_connectors_have_left_is_shown_and_no_change_of_theirs() -> None:
     assert followed.report([lagging]) == [], "a line is printed for no lag"
     assert followed.all() == [lagging]
     assert followed.report([runs]) == []
-    assert not followed.all()[0].HasField("lag_records"), "what is not known is not 0"
+    assert not followed.all()[0].HasField("lag_records"), "an unknown value is not 0"
     assert followed.take([("demo/in", failed)]) == [("demo/in", failed)]
     assert followed.take([("demo/in", None)]) == [("demo/in", None)]
     assert followed.all() == []

@@ -58,7 +58,7 @@ def test_a_definition_is_as_its_connector_is() -> None:
     applied = status(applied_goal=df.DEFINITION_GOAL_RUNNING)
     assert definition_state(df.ConnectorDefinition(status=applied)) == "UNKNOWN", "its worker cluster may be down"
     applied.drifted = True
-    assert definition_state(df.ConnectorDefinition(status=applied)) == "ABSENT", "its workers say that it is gone"
+    assert definition_state(df.ConnectorDefinition(status=applied)) == "ABSENT", "its workers report that it is gone"
     connector = Connector(state=CONNECTOR_STATE_PAUSED)
     assert definition_state(df.ConnectorDefinition(status=status(connector=connector))) == "PAUSED"
     assert definition_state(df.ConnectorDefinition(status=status(connector=connector, applying=True))) == "APPLYING"
@@ -94,6 +94,6 @@ def test_partitions_and_topics_in_lines() -> None:
         "1: no leader, replicas 2",
     ]
     topic = topic_pb2.Topic(name="t", spec=topic_pb2.TopicSpec(partitions=5, topic="T"))
-    assert (topic_line(topic).partitions, topic_line(topic).offsets) == (5, 0), "as wanted while nobody has it"
+    assert (topic_line(topic).partitions, topic_line(topic).offsets) == (5, 0), "as wanted while no worker has it"
     topic.status.brokers.partitions.extend(parts)
     assert (topic_line(topic).partitions, topic_line(topic).replication, topic_line(topic).offsets) == (2, 2, 7)

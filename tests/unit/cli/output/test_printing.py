@@ -207,7 +207,7 @@ def test_a_spec_and_its_rollout_are_described_in_sentences() -> None:
     more = {"heap_mb": 1024, "routes": {"kafka.example": "10.0.0.9"}, "metrics_port": 9404, "data_folders": ["/data"]}
     managed.managed.MergeFrom(ManagedBrokers(**more))
     assert in_words(BrokerCluster(spec=managed))["spec"]["managed"].items() >= more.items(), (
-        "what was given is described"
+        "the given fields are described"
     )
 
 

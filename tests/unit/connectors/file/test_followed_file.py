@@ -88,7 +88,7 @@ def test_a_task_rests_on_the_file_that_its_offset_speaks_of(tmp_path: Path) -> N
     present.update(batch.offsets[0][1] or {})
     assert FileStreamSource.resting(config, offset) == watched(path, 8)
     present["position"] = 4
-    assert FileStreamSource.resting(config, offset) is None, "somebody has set it since: its mark says nothing"
+    assert FileStreamSource.resting(config, offset) is None, "another writer has set it since: its mark has no meaning"
     assert FileStreamSource.resting({"topic": "t"}, offset) is None
     reader.close()
 

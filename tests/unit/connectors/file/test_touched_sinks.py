@@ -110,7 +110,7 @@ def test_whatever_somebody_does_to_the_file(tmp_path: Path, state: Callable[[Sun
     numbers, others = sink.found()
     warned = [entry for entry in logged if entry["log_level"] == "warning"]
     expected = CELLS[touch].get(state, ONCE)
-    assert set(others) <= {STRANGE, touched.FILLER}, "a torn line is there, or one that is glued to another"
+    assert set(others) <= {STRANGE, touched.FILLER}, "the file has a torn line, or two lines in one"
     assert strange.count(STRANGE) // 2 <= len(others)
     if expected == GONE:
         assert set(range(committed, TOTAL)) <= set(numbers)

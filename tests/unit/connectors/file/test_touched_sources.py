@@ -176,7 +176,7 @@ def test_what_somebody_took_away_is_told_and_what_came_in_its_place_is_copied(
         source.follower.reader.close()
     assert got[-40:] == [line(n) for n in range(source.written - 40, source.written)]
     new = source.path.read_bytes().splitlines()
-    assert got[len(got) - len(new) :] == new, "what stands in the file now is copied from its first byte"
+    assert got[len(got) - len(new) :] == new, "the present content of the file is copied from its first byte"
     # A running source still reads the unread lines of a removed or replaced file.
     stored = state is behind and touch in (touched.remove, touched.replace, touched.restore)
     assert len(got) - len(new) - before == (20 if stored else 0)
@@ -213,7 +213,7 @@ def test_a_renamed_file_is_read_for_as_long_as_somebody_has_it_open(
         if restarted:
             source.follower.restart()
         assert sorted(source.follower.all()) == [line(n) for n in range(source.written)]
-        assert source.follower.reader.watch() is None, "nobody else would look at the renamed file"
+        assert source.follower.reader.watch() is None, "no other reader would read the renamed file"
     assert "late" in (source.follower.offset or {})
     os.write(writer, b"half a line")
     source.follower.all()

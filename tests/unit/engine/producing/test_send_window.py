@@ -69,7 +69,7 @@ def test_who_was_held_back_ends_a_transaction_when_it_is_worth_a_request() -> No
     assert window.most_bytes(65.0) > SURE_BYTES
     open_wide = steady(20_000_000)
     open_wide.held_back(60.0)
-    assert not open_wide.is_slow(61.0), "what is fully open gets out soon enough"
+    assert not open_wide.is_slow(61.0), "a fully open window sends soon enough"
 
 
 def test_a_quota_that_holds_back_for_long_is_remembered_from_its_end() -> None:

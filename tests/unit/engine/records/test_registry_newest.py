@@ -37,7 +37,7 @@ def test_the_newest_is_that_for_so_many_seconds(monkeypatch: pytest.MonkeyPatch)
     http.version = 2
     now += 59
     assert registry.latest("s", 60).version == 1
-    assert registry.latest("s", 30).version == 2, "another converter asks more often"
+    assert registry.latest("s", 30).version == 2, "another converter sends requests more often"
     now += 59
     assert registry.latest("s", 60).version == 2
     http.version = 3

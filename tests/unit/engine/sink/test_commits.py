@@ -196,7 +196,7 @@ def test_the_group_hears_of_no_more_than_the_writer_says() -> None:
     assert not world.commits.settled
     assert world.positions.texts() == {'{"topic":"t","partition":0}': "1"}
     world.commits.commit()
-    assert world.said[2:] == ["kept 3"], "the writer is asked again, and the group has heard of it"
+    assert world.said[2:] == ["kept 3"], "the writer is called again, and the group has its offsets"
     world.safe = 3
     world.commits.finish()
     assert world.said[3:] == ["kept 3", "group 3", "kept 3 clean", "handed over"]
@@ -211,7 +211,7 @@ def test_what_a_writer_says_last_is_committed_too() -> None:
     world.commits.consumer.poll(0)
     world.safe = 9
     world.commits.commit()
-    assert world.said[-1] == "kept 2", "it cannot be further than what it was given"
+    assert world.said[-1] == "kept 2", "it cannot be further than the records that it got"
 
 
 def test_what_is_read_again_is_given_to_the_group_from_there() -> None:

@@ -174,7 +174,7 @@ def test_states_are_reported_at_once_and_progress_once_a_second() -> None:
     assert topic.reports[-1].reporter == "spark/n1"
     clock.now += 5
     reporter.flush()
-    assert len(topic.reports) == 3, "what was held back is older than the end"
+    assert len(topic.reports) == 3, "the held records are older than the end"
 
 
 def test_a_slot_rests_for_what_it_used_beyond_its_share() -> None:
@@ -263,7 +263,7 @@ def test_no_loop_is_silent_for_longer_than_its_process_is_awake() -> None:
     lease = SlotLease(4.0, clock)
     lease.excuse(60)
     clock.now += 50
-    assert loops.silent() == {}, "all its threads stand still"
+    assert loops.silent() == {}, "all its threads make no progress"
     lease.resume()
     clock.now += 10
     assert loops.silent() == {}, "it counts from the end of that"

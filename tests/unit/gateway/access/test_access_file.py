@@ -127,7 +127,7 @@ def test_what_an_account_may_name(file: Path, tmp_path: Path) -> None:
     assert callers.account(second) == Account((f"{second}/*",), ())
     file.write_text(key_of(first))
     managed.write_text(f"{ACCOUNT}secrets = ['*']\n")
-    assert callers.account(first) == Account(("*",), ()), "what is said of it holds, though there is no other"
+    assert callers.account(first) == Account(("*",), ()), "its entry holds, though the file has no other"
     assert callers.account(first).has_all_secrets
 
 

@@ -29,7 +29,7 @@ def served() -> Iterator[ServiceDescriptor]:
 
 def test_every_rpc_has_an_entry_and_there_are_no_others() -> None:
     methods = {f"/{service.full_name}/{method.name}" for service in served() for method in service.methods}
-    assert {method for method in methods if method not in RPCS} == set(), "say in rights.py who may call these"
+    assert {method for method in methods if method not in RPCS} == set(), "add the rights of these to rights.py"
     assert set(RPCS) - methods == set()
 
 

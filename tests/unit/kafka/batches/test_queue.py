@@ -54,7 +54,7 @@ def test_a_batch_that_is_too_large_goes_in_halves_under_its_own_sequences() -> N
             batch.on_stored(98 + headers[-1].base_sequence)
     assert [(h.base_sequence, h.records) for h in headers] == [(2, 1), (3, 1), (4, 3), (7, 3)]
     assert {(h.producer_id, h.producer_epoch, h.transactional) for h in headers} == {(7, 3, True)}
-    assert delivered == [100], "who asked counts from the first record, wherever the halves behind it come to lie"
+    assert delivered == [100], "the caller's records count from the first, wherever the halves behind them are"
 
 
 def test_sequences_begin_anew_behind_the_highest() -> None:

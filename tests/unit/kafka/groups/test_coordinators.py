@@ -50,7 +50,7 @@ async def test_a_join_at_a_silent_coordinator_is_given_up_when_another_is_known(
         with pytest.raises(Unavailable, match="no heartbeat answer"):
             await group.heartbeat(1, "m", seconds=0.05)
         await asyncio.sleep(0.05)
-        assert not join.done(), "it may be slow, and nobody else is known"
+        assert not join.done(), "it may be slow, and no other is known"
     assert await group.heartbeat(1, "m", seconds=5) == 0
     async with asyncio.timeout(5):
         with pytest.raises(Unavailable, match="another broker now"):

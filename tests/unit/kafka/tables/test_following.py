@@ -70,7 +70,7 @@ async def test_each_takes_what_is_of_its_topic() -> None:
         await first_of(together.follow(), three[2].read_to({0: 7}))
     assert [table.positions for table in three] == [{0: 7}] * 3
     assert together.made == [("a", "b", "c")]
-    assert three[0].heard_at == 1e12, "also when nobody reads it any more"
+    assert three[0].heard_at == 1e12, "also when it has no readers any more"
 
 
 async def test_one_that_is_refused_keeps_no_other_waiting() -> None:

@@ -54,5 +54,5 @@ def test_what_was_taken_back_is_not_said(tmp_path: Path) -> None:
     with started("ends", file, "first", "") as process:
         assert process.wait(60) == 0
         assert process.stdout is not None
-        assert process.stdout.read() == b"", "what was started has ended too: nobody has this end"
+        assert process.stdout.read() == b"", "the started process has ended too: the pipe has no holder"
     assert not file.exists()

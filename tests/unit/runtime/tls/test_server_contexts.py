@@ -146,7 +146,7 @@ async def test_a_silent_client_does_not_hold_up_the_end(parties: Parties) -> Non
             await served
             assert time.monotonic() - begun < SECONDS / 2, "the grace is twice as long"
             rest = await asyncio.to_thread(stored.recv, 1024)
-            assert rest in (b"", b"here"), "it was told that this is the end"
+            assert rest in (b"", b"here"), "it was notified of the end"
 
 
 async def test_handshakes_that_never_end_give_way(parties: Parties, monkeypatch: pytest.MonkeyPatch) -> None:

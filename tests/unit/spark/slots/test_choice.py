@@ -90,7 +90,7 @@ def test_tasks_of_a_plugin_share_a_slot_where_they_may_and_fill_one_before_the_n
     assert choose(ME, [single_own, two, full, own("b", 0, "/plugins/b")], LIMITS, need) == SlotPlace(two)
     assert choose(ME, [full, own("a4", 1, "/plugins/a")], LIMITS, need) == NewSlot(
         "/plugins/a", alone=True, plugin_runs=3
-    ), "a slot of one that is to be alone is not joined"
+    ), "a slot that is reserved for one task is not shared"
 
 
 def test_a_plugin_without_room_waits_and_an_idle_slot_makes_room() -> None:

@@ -77,6 +77,6 @@ def test_by_default_workers_come_within_thirty_seconds_of_a_load(before: int) ->
         share = min(1.0, (reports * REPORT_SECONDS - before) / REPORT_SECONDS) if reports else 0.0
         trend = followed(trend, autoscale, Measure(100.0 * share), float(now))
         if next_workers(trend, autoscale, 1, None) == 2:
-            assert 10 <= now <= 22, "not for what is over at once, and with time to spare"
+            assert 10 <= now <= 22, "not for a short load, and with time to spare"
             return
     pytest.fail("nothing came")

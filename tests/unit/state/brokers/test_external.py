@@ -87,7 +87,7 @@ async def test_the_younger_of_two_that_turn_out_to_share_a_group_says_so(
         assert messages() == ["", PROBLEM]
         async with store.write() as tx:
             worker_clusters.stop(tx, "older", "")
-        assert messages()[1] == "", "it is in nobody's way any more"
+        assert messages()[1] == "", "it blocks no other check any more"
 
 
 async def test_two_kafkas_may_have_groups_of_one_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -61,7 +61,7 @@ def test_since_when_no_worker_is_ready() -> None:
     assert with_status(down, lost, LATER) == down
     assert with_status(down, there, LATER).status.down_since is None, "it is back"
     stopped = dataclasses.replace(down, goal=ClusterGoal.STOPPED)
-    assert with_status(stopped, lost, LATER).status.down_since is None, "nobody wants any"
+    assert with_status(stopped, lost, LATER).status.down_since is None, "no users remain"
 
 
 def test_since_when_no_broker_can_be_reached() -> None:

@@ -67,7 +67,7 @@ def test_a_command_prints_the_key() -> None:
     printed = "print('A' * 43 + '=', 'B' * 42 + 'A=', sep=chr(10))"
     first, second = read_keys(python(printed))
     assert (first, len(second)) == (bytes(32), 32)
-    assert str(python("print('token')")) == sys.executable, "arguments may be nobody's business"
+    assert str(python("print('token')")) == sys.executable, "arguments may be secret"
 
 
 @pytest.mark.parametrize(

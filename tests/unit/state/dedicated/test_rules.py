@@ -62,7 +62,7 @@ def test_a_worker_that_waits_for_others_of_its_node_is_queued() -> None:
 
 def test_workers_that_run_as_planned_are_there() -> None:
     assert isinstance(workers_outcome(CLUSTER, NONE, 3, SOON), Done)
-    assert isinstance(workers_outcome(CLUSTER, NONE, 2, LATE), Waiting), "what is seen is from before the change"
+    assert isinstance(workers_outcome(CLUSTER, NONE, 2, LATE), Waiting), "the reports are from before the change"
     for status in (
         replace(UP, leaving_workers=1),
         replace(UP, state=ClusterState.STARTING),

@@ -274,7 +274,7 @@ async def test_converters_of_plugins_are_in_the_configuration_that_its_workers_a
             worker_configuration.create(tx, wf.CreateWorkerConfigurationRequest(name="w", content=content))
             connector, operation = create(tx, "one", spec)
             end(tx, "one")
-        assert connector.spec.config == spec.config, "what was sent stays what it is"
+        assert connector.spec.config == spec.config, "the sent request is unchanged"
         values = {key: text for key, text in theirs.items() if key.startswith("value.")}
         assert operation.facts["config"] == {**values, **spec.config}, "a connector's own come before"
         properties = store.snapshot.worker_clusters["one"].spec.properties
@@ -308,7 +308,7 @@ async def test_a_worker_configuration_that_an_update_may_go_back_to_is_not_delet
             async with store.write() as tx:
                 worker_configuration.delete(tx, delete_it)
     async with a_store(tmp_path) as store:
-        assert store.snapshot.users_of_configuration("w") == ["one"], "as the database says too"
+        assert store.snapshot.users_of_configuration("w") == ["one"], "the database has it too"
         async with store.write() as tx:
             end(tx, "one", state)
         is_back = state is OperationState.FAILED

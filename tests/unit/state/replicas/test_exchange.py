@@ -134,4 +134,4 @@ def test_many_nodes_are_told_in_several_messages() -> None:
     parts = _parts(nodes)
     assert [node for part in parts for node in part] == nodes
     assert all(len(json.dumps(part)) < PAYLOAD_BYTES + 100 for part in parts)
-    assert _parts([]) == [[]], "of none it is told too"
+    assert _parts([]) == [[]], "an empty list is sent too"

@@ -59,7 +59,7 @@ def test_a_state_service_that_runs_follows(
                 broker_clusters.create(tx, "far", SPEC)
             (before,) = read_keys(key)
             monkeypatch.setattr(rekey, "FOLLOW_SECONDS", 1.0)
-            assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 1, "nobody follows"
+            assert await asyncio.to_thread(main, ["rekey", "--home", str(tmp_path)]) == 1, "no replica follows"
             assert read_keys(key)[0] == before, "what comes behind it a service may have sealed with meanwhile"
             monkeypatch.setattr(rekey, "FOLLOW_SECONDS", 60.0)
             following = asyncio.ensure_future(follow(KeyChange(store.database, key)))
@@ -104,6 +104,6 @@ async def test_a_state_service_that_follows_too_late_goes_back(tmp_path: Path, m
         await follows
         assert store.database.sealer is not None
         late = store.database.sealer.key
-        assert (late != old, late in read_keys(key)) == (True, True), "a start opens what it has sealed"
+        assert (late != old, late in read_keys(key)) == (True, True), "a start opens its own sealed values"
         await change.look()
         assert store.database.sealer.key == old

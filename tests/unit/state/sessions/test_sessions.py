@@ -89,7 +89,7 @@ async def test_a_secret_wakes_those_nodes_alone_whose_workers_may_read_it(
             async with store.write() as tx:
                 tx.put(WORKER)
             await eventually(lambda: agents[0].secrets == ["db-early"], seconds=20)
-            assert looked == ["n1"], "for its worker, and not for a secret that nobody read"
+            assert looked == ["n1"], "for its worker, and not for a secret that no workload read"
             await keep("other")
             await keep("db-late")
             await eventually(lambda: agents[0].secrets == ["db-early", "db-late"], seconds=20)

@@ -155,7 +155,7 @@ def on_brokers(partitions: int = 3, replicas: int = 1, **own: str) -> SeenTopic:
 def test_differences_name_what_is_there_and_what_was_asked_for() -> None:
     spec = topic(partitions=3, replication_factor=1, config={"retention.ms": "604800000"}).spec
     assert differences(spec, on_brokers()) == []
-    assert differences(topic().spec, on_brokers(9, 2)) == [], "what is not asked for is as the brokers like it"
+    assert differences(topic().spec, on_brokers(9, 2)) == [], "values that are not set are the brokers' defaults"
     assert differences(spec, on_brokers(2, 3, flush_ms="8", retention_ms="1")) == [
         "partitions: 2, specified 3",
         "replication_factor: 3, specified 1",
@@ -167,8 +167,8 @@ def test_differences_name_what_is_there_and_what_was_asked_for() -> None:
         ["flush.ms"],
     )
     moving = on_brokers(leader_replication_throttled_replicas="0:1")
-    assert differences(spec, moving) == [], "somebody moves replicas"
-    assert differences(spec, dataclasses.replace(moving, config=None)) == [], "nobody may see it"
+    assert differences(spec, moving) == [], "replicas are being moved"
+    assert differences(spec, dataclasses.replace(moving, config=None)) == [], "no caller may see it"
 
 
 APPLIED = TopicApplied("op-1", goal=TopicGoal.PRESENT, generation=1)

@@ -86,14 +86,14 @@ async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.Monkey
         await eventually(lambda: about("slow") == (None, late))
         asking.again("slow")
         about("slow")
-        assert Asked.calls.count("tend slow") == 1, "not asked again while its thread hangs"
+        assert Asked.calls.count("tend slow") == 1, "not called again while its thread hangs"
         Asked.go.set()
         asking.again("slow")
         await eventually(lambda: about("slow") == tasks(1))
 
         await eventually(lambda: about("mirror") == tasks(1))
         Asked.topics = 2
-        await eventually(lambda: about("mirror") == tasks(2), what="asked again when that is due")
+        await eventually(lambda: about("mirror") == tasks(2), what="called again when it is due")
         assert about("quick") == tasks(1)
         Asked.broken = "no broker"
         await eventually(lambda: (about("mirror") or ("", ""))[1].endswith("ConnectException: no broker\n"))
@@ -220,14 +220,16 @@ async def test_only_those_that_are_not_settled_are_asked_again(monkeypatch: pyte
         for name in names:
             asking.about(name, {"name": name, "connector.class": "Mirrors"})
         every = {name: [{"task.class": "acme.MirrorsTask", "of": name}] for name in names}
-        await eventually(lambda: looked(3) and every in mirrors.looked, what="all are looked at, also late ones")
-        assert sorted(mirrors.tended) == sorted(new) == list(names), "asked once; settled ever since"
+        await eventually(lambda: looked(3) and every in mirrors.looked, what="all are checked, also late ones")
+        assert sorted(mirrors.tended) == sorted(new) == list(names), "called once; settled ever since"
 
         mirrors.unsettled = {"b"}
-        await eventually(lambda: turn() and mirrors.tended[3:5] == ["b", "b"], what="one is asked, and no other")
+        await eventually(
+            lambda: turn() and mirrors.tended[3:5] == ["b", "b"], what="one server is called, and no other"
+        )
         mirrors.unsettled = set()
         asking.again("c")
-        await eventually(lambda: turn() and "c" in mirrors.tended[3:], what="restarted: asked though it is settled")
+        await eventually(lambda: turn() and "c" in mirrors.tended[3:], what="restarted: called though it is settled")
 
         def fails(_settled: Sequence[bool]) -> Sequence[bool]:
             raise ZeroDivisionError
@@ -235,7 +237,7 @@ async def test_only_those_that_are_not_settled_are_asked_again(monkeypatch: pyte
         go = threading.Event()
         for how in (fails, lambda value: value[1:], lambda value: [go.wait(30)] * len(value)):
             before, mirrors.how = len(mirrors.tended), how  # type: ignore[assignment]
-            await eventually(lambda: turn() and {*names} <= {*mirrors.tended[before:]}, what="all are asked")  # noqa: B023
+            await eventually(lambda: turn() and {*names} <= {*mirrors.tended[before:]}, what="all are called")  # noqa: B023
         hung = len(mirrors.looked)
         before = len(mirrors.tended)
         await eventually(lambda: turn() and {*names} <= {*mirrors.tended[before:]}, what="and each time")
@@ -290,7 +292,7 @@ async def test_one_that_keeps_its_tasks_plans_anew_when_it_begins_anew_alone(mon
         keeps.broken = "no broker"
         await eventually(lambda: tasks() is None, what="a refresh fails")
         keeps.broken = ""
-        await eventually(lambda: tasks() == 1, what="what it had before stands again")
+        await eventually(lambda: tasks() == 1, what="its former answer is back")
         await eventually(refreshed(3))
         assert keeps.calls == ["tend k"], "as it began"
 

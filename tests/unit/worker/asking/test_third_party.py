@@ -91,7 +91,7 @@ async def test_a_class_that_cannot_be_asked_now_is_known_later(tmp_path: Path) -
         assert error.value.reason == NOT_READY
         assert all(FULL not in kind.names for kind in all_connectors())
         dies.unlink()
-        await eventually(_known, seconds=60, what="it is asked again")
+        await eventually(_known, seconds=60, what="it is called again")
 
 
 def _known() -> bool:

@@ -145,7 +145,7 @@ async def test_what_was_asked_of_a_leader_that_has_lost_its_place_is_not_done_la
         membership._lose("it was frozen", world.herder)  # the herder has not seen it yet
         with pytest.raises(Elsewhere) as refused:
             await herder.change("c", decide, seconds=30)
-        assert refused.value.url == "", "whoever waits is to ask who leads now"
+        assert refused.value.url == "", "the waiting caller must find the new leader"
         meant_member.begin({meant_member.HEADER: "another member"})
         with pytest.raises(Elsewhere):
             await herder.change("c", decide, seconds=30)
@@ -175,7 +175,7 @@ async def test_a_connector_that_is_made_again_is_not_paused_with_the_one_before(
         assert state.target("c") == PAUSED, "it was changed, not made again"
         await operations.delete("c")
         await operations.put_config("c", SOURCE, create=True, initial_state="PAUSED")
-        assert state.target("c") == PAUSED, "as asked for"
+        assert state.target("c") == PAUSED, "as requested"
 
 
 async def test_a_put_that_created_is_done_once_by_its_id(tmp_path: Path) -> None:

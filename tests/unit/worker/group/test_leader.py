@@ -117,7 +117,7 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
         before, tries = store.told, len(refused)
         for _ in range(3):
             await leader.reconfigure()
-        assert store.told == before, "it is told once"
+        assert store.told == before, "it is reported once"
         assert len(refused) == tries, "nor is it tried again at once"
         assert store.statuses.statuses[Work("d")].state == RUNNING
 
@@ -232,7 +232,7 @@ async def test_tasks_are_put_into_force_behind_each_record_of_their_connector(
         await store.config_topic.write([records.target_record("c", records.PAUSED)])
         await store.config_topic.write([records.connector_record("c", {**SOURCE, "file": "/elsewhere"})])
         await leader.reconfigure()
-        assert not store.config.lapsing, "nobody asks it while it is paused: they are as they were"
+        assert not store.config.lapsing, "it is not called while it is paused: they are unchanged"
         assert store.config.tasks["c"] == tasks
         more = written(store, monkeypatch)
         for _ in range(3):
@@ -257,7 +257,7 @@ async def test_whoever_joins_is_told_of_tasks_that_nobody_says_how_to_change(
         await eventually(refused)
         await leader.share("w", {"w": Metadata(URL, 0)})
         await leader.reconfigure()
-        assert more == [], "they go on as they are"
+        assert more == [], "they continue unchanged"
         await leader.share("w", {"w": Metadata(URL, 0), "v": Metadata("http://v:1/", 0)})
         await leader.reconfigure()
         assert [key for key, _ in more] == [b"task-c-0", b"commit-c"]

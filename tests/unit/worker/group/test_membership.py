@@ -62,7 +62,7 @@ def test_who_the_group_went_on_without_gives_its_place_up_and_joins_again(code: 
     assert not membership.leads
     assert not membership.lasting
     membership._answered(code, time.monotonic(), told)
-    assert told.lost == [reason], "it is told once"
+    assert told.lost == [reason], "it is reported once"
 
 
 def test_who_joins_already_is_not_lost_with_the_generation_before() -> None:

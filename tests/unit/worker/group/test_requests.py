@@ -81,7 +81,7 @@ async def test_what_is_taken_together() -> None:
     a, b, c, again, other = (change(name) for name in ("a", "b", "c", "a", "d"))
     do, late = doing(), change("late", seconds=-1)
     waiting = deque([a, late, b, c, again, other, do, change("e")])
-    assert taken(waiting) == (a, b, c), "the second about a is decided by what the first has come to"
+    assert taken(waiting) == (a, b, c), "the second change of a is decided by the result of the first"
     assert taken(waiting) == (again, other)
     assert taken(waiting) == (do,)
     assert len(waiting) == 1

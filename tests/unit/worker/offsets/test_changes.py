@@ -175,7 +175,7 @@ async def test_who_leads_no_more_changes_no_offsets(
     entries = [OffsetEntry(partition, {"kafka_offset": 1, "position": 1})]
     with pytest.raises(Elsewhere) as refused:
         await (world.changes.alter("c", entries) if change == "alter" else world.changes.reset("c"))
-    assert refused.value.url == "", "whoever waits is to ask who leads now"
+    assert refused.value.url == "", "the waiting caller must find the new leader"
     assert group.changed == []
     assert config is SINK or world.position == 5
 
@@ -216,7 +216,7 @@ async def test_what_a_stopped_task_still_commits_does_not_undo_a_change(
         world.tell(copy.COPY_RUN_STATE_RUNNING, "", 5)
         await world.put(SOURCE, records.STOPPED)
         world.owned.follow()
-        await eventually(lambda: len(world.sent) > 1, what="it is told to drain")
+        await eventually(lambda: len(world.sent) > 1, what="it is ordered to drain")
         entries = [OffsetEntry(PARTITION, {"position": 1})]
         altering = siblings.start(world.changes.alter("c", entries))
         for _ in range(100):  # only the task is waited for

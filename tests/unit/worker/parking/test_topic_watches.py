@@ -55,7 +55,7 @@ def test_new_partitions_wake_who_watches_that_topic_alone() -> None:
     assert cluster.tells(a=0, b=0) == []
     before = cluster.looks
     assert cluster.tells(a=0, b=0) == []
-    assert cluster.looks == before, "nothing is looked at while the metadata is the same"
+    assert cluster.looks == before, "nothing is read while the metadata is the same"
     cluster.counts, cluster.refreshed = {"a": 2, "b": 1}, 1.0
     assert cluster.tells(a=0, b=0) == ["one", "two"]
     cluster.watch("late", "a", 0)

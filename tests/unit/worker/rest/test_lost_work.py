@@ -59,7 +59,7 @@ async def test_what_is_lost_is_not_shown_at_work(world: World) -> None:
     world.statuses.lose(WORKS, ME, "lost")
     assert world.shown == ["UNASSIGNED", "UNASSIGNED", "FAILED", "RUNNING"]
     assert world.statuses.shown(TASK) == Status("UNASSIGNED", ME, 3, "lost")
-    assert world.statuses.statuses == before, "what the topic says is as it was"
+    assert world.statuses.statuses == before, "the topic's records are unchanged"
     assert b"".join(world.views.listed(["status"])) != listed
 
 
@@ -73,7 +73,7 @@ async def test_what_was_told_last_comes_first(world: World) -> None:
     await world.written(FAILED_TASK, None)
     assert world.shown == ["UNASSIGNED", "RUNNING", "RUNNING"]
     world.status_topic.writer.put(Work("c"), Status("RUNNING", ME, 4))
-    assert world.shown[0] == "UNASSIGNED", "only said so far"
+    assert world.shown[0] == "UNASSIGNED", "only announced so far"
     await world.written(Work("c"), Status("RUNNING", ME, 4))
     assert world.shown == ["RUNNING"] * 3
     assert not world.statuses.lost

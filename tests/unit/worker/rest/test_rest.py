@@ -148,7 +148,7 @@ def test_levels_that_are_none() -> None:
         with pytest.raises(RestError) as refused:
             loggers.level_in({"level": level})
         assert refused.value.status == status
-    assert loggers.level_in({"level": "debug"}) == "debug", "every worker is ordered what the client has spelled"
+    assert loggers.level_in({"level": "debug"}) == "debug", "every worker gets the level as the client spelled it"
 
 
 @QUIET
@@ -246,7 +246,7 @@ async def test_many_share_one_run_that_begins_after_them() -> None:
         begun[0].set()
         await first
         await eventually(lambda: len(begun) == 2)
-        assert not any(other.done() for other in others), "the run that was under way may have missed what they want"
+        assert not any(other.done() for other in others), "the running query may have missed their change"
         begun[1].set()
     assert len(begun) == 2
 
@@ -303,7 +303,7 @@ async def test_what_is_known_is_told_while_no_broker_answers() -> None:
         await views.fresh()
         assert views.names() == ["c-0"]
         assert views.stale
-    assert tables.reads == 1, "not each request waits for what is away"
+    assert tables.reads == 1, "not each request waits for the unreachable worker"
 
 
 @pytest.mark.parametrize(("silent", "least", "most"), [(0.0, 4.0, 5.0), (2.0, 2.0, 3.0), (60.0, 1.0, 1.0)])

@@ -113,7 +113,7 @@ async def test_the_leader_asks_and_writes_for_those_alone_that_have_changed(
         assert set(looked) == {"d"}
         store.status_topic.table.append((key_of(Work("c")), Status(FAILED, "w:1", 1, "worse").value()))  # type: ignore[attr-defined]
         await leader.reconfigure()
-        assert "c" in looked, "its status says what it does not say"
+        assert "c" in looked, "its status has what the record does not have"
 
 
 async def test_statuses_of_what_is_no_more_are_cleared_as_they_come(tmp_path: Path) -> None:

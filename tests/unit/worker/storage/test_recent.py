@@ -24,13 +24,13 @@ def test_what_a_repeated_request_has_done_before() -> None:
     assert not state.has_since("x", {"a": "b"}, None), "it is done for the first time"
     assert not state.deleted.since("x", 0)
     again = applied(connector_record, gone, connector_record)
-    assert again.deleted.since("x", 2), "what was made since is another one"
+    assert again.deleted.since("x", 2), "a resource made since is another one"
     assert not again.deleted.since("x", 3)
     assert again.has_since("x", {"a": "b"}, 4)
     whole, half = RestartRequest("x", True, False), RestartRequest("x", False, False)
     state = applied(connector_record, records.restart_record(whole))
     assert state.restarted.since(whole, 2)
-    assert not state.restarted.since(whole, 3), "another asked for it before"
+    assert not state.restarted.since(whole, 3), "another caller requested it before"
     assert not state.restarted.since(whole, None)
     assert not state.restarted.since(half, 2)
 
@@ -49,7 +49,7 @@ def test_a_request_with_an_id_of_its_clients_is_known_by_what_it_wrote() -> None
     assert state.is_answered(CONFIG, "x", "r-1")
     assert state.is_answered(PAUSED, "x", "r-2")
     assert state.is_answered(RESTART, "x", "r-3")
-    assert not state.is_answered(STARTED, "x", "r-2"), "it asked for something else"
+    assert not state.is_answered(STARTED, "x", "r-2"), "it requested something else"
     assert not state.is_answered(CONFIG, "y", "r-1")
     assert not state.is_answered(DELETE, "x", "r-4")
     assert not state.is_answered(CONFIG, "x", "")

@@ -169,7 +169,9 @@ def test_tasks_that_a_compacted_topic_would_not_have() -> None:
     tasks = [*records.task_records("x", [{}]), records.commit_record("x", 1)]
     results = [records.connector_record("x", {"a": "b"}), *tasks]
     assert applied(*results).lapsing == set()
-    assert applied(*results, records.connector_record("x", {"a": "b"})).lapsing == {"x"}, "even when it says the same"
+    assert applied(*results, records.connector_record("x", {"a": "b"})).lapsing == {"x"}, (
+        "even when its content is the same"
+    )
     assert applied(*results, (b"task-x-0", b"nope")).lapsing == {"x"}
     assert applied(*results, (b"task-x-0", None)).lapsing == {"x"}
     assert applied(*results, (b"commit-x", b"nope")).lapsing == {"x"}
@@ -189,7 +191,9 @@ def test_what_was_overwritten_with_nonsense_is_put_back() -> None:
     assert applied(*results, *((key, b"nope") for key in keys)).restored() == [results[0], results[1], results[2]]
     assert applied(*results, *((key, None) for key in keys)).restored() == []
     assert applied(*results, (keys[0], b"nope"), results[0]).restored() == []
-    assert applied((b"connector-z", b"nope"), (b"target-state-z", b"nope")).restored() == [], "nobody knows what it was"
+    assert applied((b"connector-z", b"nope"), (b"target-state-z", b"nope")).restored() == [], (
+        "its former content is unknown"
+    )
     assert applied(results[0], (b"tasks-fencing-x", b"nope")).restored() == []
 
 

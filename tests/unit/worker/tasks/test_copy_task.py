@@ -168,7 +168,7 @@ async def test_what_waited_and_copied_a_moment_says_nothing_when_it_ends() -> No
         await life
     world.task.judge(time.monotonic() + WAIT_SECONDS, 60.0)
     world.task.judge(time.monotonic() + 2 * WAIT_SECONDS, 60.0)
-    assert world.state == "RUNNING", "what is said after its end is said over another worker's status, or a deleted one"
+    assert world.state == "RUNNING", "a status after its end would replace another worker's status, or a deleted one"
 
 
 async def test_a_wait_is_counted_from_the_end_of_the_last_copy_run() -> None:

@@ -63,7 +63,7 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
         owned.tasks.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
         await eventually(lambda: owned.tasks.tasks[Work("c", 0)].watch is not None, what="the update was followed")
         owned.follow()
-        await eventually(lambda: len(link.sent) > 1, what="it is told to drain")
+        await eventually(lambda: len(link.sent) > 1, what="it is ordered to drain")
         assert link.sent[1].WhichOneof("order") == "drain", link.sent[1]
         owned.tasks.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
 

@@ -60,4 +60,4 @@ def test_one_that_is_ahead_comes_before_those_that_waited_longer() -> None:
         turns.give(name)
     assert called == ["c", "d", "b"]
     turns.give("b")
-    assert turns.take("", "e", lambda: None), "nobody waits any more"
+    assert turns.take("", "e", lambda: None), "no task waits any more"

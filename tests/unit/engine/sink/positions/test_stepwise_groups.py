@@ -196,7 +196,7 @@ def test_what_comes_is_read_where_its_writer_wants_and_paused_while_all_are() ->
     world.given(1)
     assert world.told() == ["assigned 0@10 1@20", "reads too 1@25", "pauses 0 1"]
     world.assignment.follow()
-    assert world.told()[:1] == ["reads 0@3 1@25"], "what is there goes back once what was read is written"
+    assert world.told()[:1] == ["reads 0@3 1@25"], "the present offsets go back once the read records are written"
 
 
 def test_what_a_writer_has_paused_of_those_that_go_is_forgotten() -> None:

@@ -70,7 +70,7 @@ def test_settings_become_a_managed_cluster_and_come_back() -> None:
     assert (spec.origin.api, spec.origin.scope, spec.origin.key) == ("ohara", "g", "bk")
     assert settings_of(made("oh-1", spec), KEY, HOSTS) == SETTINGS
     spec.managed.properties["num.partitions"] = "7"
-    assert settings_of(made("oh-1", spec), KEY, HOSTS)["num.partitions"] == 7, "somebody changed it past this API"
+    assert settings_of(made("oh-1", spec), KEY, HOSTS)["num.partitions"] == 7, "it was changed through another API"
 
 
 def test_only_what_differs_is_changed_of_a_cluster_that_was_made_elsewhere() -> None:
@@ -99,7 +99,7 @@ def test_external_brokers_are_alive_where_they_are(state: str, shown: str, alive
         alive,
         not alive,
     )
-    assert actual_broker.ports == frozenset(), "they are nobody's to reserve"
+    assert actual_broker.ports == frozenset(), "they belong to no cluster"
 
 
 def test_clusters_know_who_uses_them_and_which_ports_they_have() -> None:
@@ -160,7 +160,7 @@ def test_heap_and_routes_of_brokers_are_asked_for() -> None:
     shown = settings_of(made("oh-1", spec), KEY, HOSTS)
     assert (shown["xmx"], shown["routes"]) == (1, {"a.example": "10.0.0.1", "b": 1}), "as they were sent"
     spec.managed.heap_mb = 700
-    assert settings_of(made("oh-1", spec), KEY, HOSTS)["xmx"] == 700, "somebody changed it past this API"
+    assert settings_of(made("oh-1", spec), KEY, HOSTS)["xmx"] == 700, "it was changed through another API"
 
 
 def test_an_error_names_files_as_they_were_uploaded() -> None:

@@ -33,7 +33,7 @@ async def test_classes_are_known_by_all_gateways_in_each_version() -> None:
     await first.keep("a.Source", "", {"n": 2})
     assert documents.kept.keys() == {("1", "a.Source"), ("none", "a.Source")}
     await second.look()
-    assert second.find("a.Source", "1") is None, "it has looked just now"
+    assert second.find("a.Source", "1") is None, "it has just checked"
     now[0] = AGAIN_SECONDS
     await second.look()
     assert second.find("a.Source", "1") == first.find("a.Source", "1") == {"n": 1.0, "password": None}
