@@ -25,7 +25,7 @@ class OwnMetrics:
         self._found: list[copy.OwnMetric] = []
 
     def news(self) -> bool:
-        """Collects metrics when that is due. Returns whether they have changed. Raises what the connector raises."""
+        """Collects metrics when that is due. Returns whether they have changed. Raises the connector's errors."""
         now = self._clock()
         if now < self._next:
             return False

@@ -22,7 +22,7 @@ from keelman.runtime.logs.redaction import HIDDEN
 
 T = TypeVar("T")
 
-# One file may hold a section for each service; each reads its own and what stands above the sections.
+# One file may hold a section for each service; each reads its own and the lines above the sections.
 SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker", "kafka_connect")
 
 _REQUIRED: Any = object()

@@ -179,7 +179,7 @@ def check_apart(node: Node, a: Tenant, b: Tenant) -> None:
     outcomes = [json.loads(line) for line in run_as(node, a, ATTACKS, json.dumps(facts))]
     assert len(outcomes) > 50
     assert [outcome for outcome in outcomes if outcome[1] is not None] == []
-    # The same on its own: what is refused above is there, and is refused for the user's sake alone.
+    # The same by itself: the files that are refused above exist, and only the user is the reason.
     own = {"files": [str(home.workload(b.worker) / "worker.properties"), "/tmp/of-tenant-b", "/dev/shm/of-tenant-b"]}
     assert all(json.loads(line)[1] for line in run_as(node, b, OWN, json.dumps(own)))
 
@@ -195,7 +195,7 @@ def check_users(node: Node, pair: tuple[Tenant, Tenant]) -> None:
 
 
 async def check_connectors(node: Node, a: Tenant, b: Tenant) -> None:
-    """A connector copies what all may read, and fails for what is another tenant's."""
+    """A connector copies files that all may read, and fails for the files of another tenant."""
     lines = node.home.root / "lines.txt"
     lines.write_text("one\ntwo\n")
     files = {"open": lines, "closed": node.home.workload(b.worker) / "worker.properties"}

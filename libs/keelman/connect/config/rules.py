@@ -16,7 +16,7 @@ Validator = Callable[[str, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A validator that can describe what it accepts."""
+    """A validator that can describe the legal values."""
 
     check: Validator
     words: str

@@ -1,4 +1,4 @@
-"""Matches patterns of callers without the risk that one of them occupies this process for ever.
+"""Matches patterns of callers without the risk that a pattern occupies this process for ever.
 
 A pattern with a quantifier inside a quantifier, such as `(a+)+b`, may take a time that doubles with each character.
 Java's engine has the same weakness. Here such a pattern is tried in a process of its own, which is killed after 2 s.

@@ -34,7 +34,7 @@ FullName = Callable[[str], str | None]
 
 
 class PolicyRefused(ConfigValueError):
-    """A connector may not be what its configuration says, by the policies of its worker."""
+    """The policies of the worker refuse a connector's configuration."""
 
     def __init__(self, problems: Sequence[ConfigError]) -> None:
         first = problems[0]
@@ -64,7 +64,7 @@ class PolicyJudge:
             raise PolicyRefused(problems)
 
     def refusals(self, config: Config) -> list[ConfigError]:
-        """Returns what a policy refuses in a resolved configuration, in the form of Connect's errors."""
+        """Returns the errors of the policies about a resolved configuration, in the form of Connect's."""
         problems = [
             _error(config, key, InternalTopics.why(topic))
             for key, topic in named.topics_in(config)

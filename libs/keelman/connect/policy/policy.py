@@ -2,7 +2,7 @@
 
 They are worker properties, so that they reach every process that runs a connector: those of the installation, which its
 state service sets, under `keelman.policy.installation.`, the worker's own under `keelman.policy.`. Both have to allow
-what a connector names, so that the worker's own can only be stricter.
+the values that a connector names, so that the worker's own can only be stricter.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INSTALLATION = "keelman.policy.installation."
 ANY = "*"
 ALLOWED, DENIED = "allowed", "denied"
 DATA_FOLDER = "data"
-"""Stands in `paths.allowed` for the worker cluster's own data folder, which its agent names to its workers."""
+"""In `paths.allowed`: the worker cluster's own data folder, which its agent names to its workers."""
 CLASSES, NO_CLASSES = "classes.allowed", "classes.denied"
 PATHS, CODE, OVERRIDES = "paths.allowed", "code.by.name", "overrides.allowed"
 PROVIDERS = "providers.allowed"
@@ -67,8 +67,8 @@ class ConnectorPolicy:
 
 
 def policies_of(worker: Mapping[str, str]) -> tuple[ConnectorPolicy, ...]:
-    """Returns the sets of rules in a worker's properties: all of them have to allow what a connector names. Raises
-    InvalidArgument for a property that is not legal: a slip in it must not allow anything."""
+    """Returns the sets of rules in a worker's properties: all of them have to allow the values that a connector names.
+    Raises InvalidArgument for a property that is not legal: a slip in it must not allow anything."""
     return tuple(_read(prefix, worker) for prefix in (INSTALLATION, OWN))
 
 
@@ -112,7 +112,7 @@ def with_data_folder(worker: Mapping[str, str], folder: str) -> dict[str, str]:
 
 
 def matches(patterns: tuple[str, ...], text: str) -> bool:
-    """Returns whether a text is as one of the patterns. Only `*` has a meaning in them."""
+    """Returns whether a text matches a pattern. Only `*` has a meaning in patterns."""
     return any(fnmatchcase(text, pattern.replace("[", "[[]").replace("?", "[?]")) for pattern in patterns)
 
 

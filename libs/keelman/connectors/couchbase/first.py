@@ -41,7 +41,7 @@ class CouchbaseSource2016(Connector):
 
     @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
-        """What it checked by itself, in its order and words."""
+        """The checks of the connector itself, in its order and words."""
         for key in _REQUIRED:
             if not _given(config, key):
                 return [ConfigValueError(key, None, whole=f"Configuration must include '{key}' setting")]

@@ -33,7 +33,7 @@ class Fused:
         """Whether headers can stay in their Kafka form."""
 
     def source(self, batch: SourceBatch) -> Iterator[Sent]:
-        """Yields a batch for each topic, with its values and keys as payloads. Raises what the steps raise."""
+        """Yields a batch for each topic, with its values and keys as payloads. Raises the errors of the steps."""
         count = len(batch.values.values)
         if not count:
             return
@@ -54,8 +54,8 @@ class Fused:
             yield self._sent(batch, topic, InterleavedBatches(parts))
 
     def sink(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> tuple[SinkBatch, list[int]]:
-        """Returns the writer's batch, with `raw` of payloads, and its records' places in the input. Raises what the
-        steps raise."""
+        """Returns the writer's batch, with `raw` of payloads, and its records' places in the input. Raises the
+        errors of the steps."""
         topics: dict[str, Sequence[int]] = {}
         if origin.topics and origin.topics.count(origin.topics[0]) == len(values):
             topics[origin.topics[0]] = range(len(values))
@@ -146,7 +146,7 @@ class Fused:
         return [closed(headers) for headers in parts.ordered(lambda batch: batch.headers or [[]] * batch.count)]
 
     def raw_header(self, header: Header) -> tuple[str, bytes | None]:
-        """Returns a header in its Kafka form. Raises what the converter raises."""
+        """Returns a header in its Kafka form. Raises the converter's errors."""
         if header.raw is not None:
             return header.name, header.raw
         return header.name, self._headers.from_connect(Column([header.value], header.schema))[0]

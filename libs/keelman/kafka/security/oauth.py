@@ -112,7 +112,7 @@ def _asking(url: str, properties: Mapping[str, str], options: Mapping[str, str])
             raise InvalidArgument(f"{_CREDENTIALS}{key} is missing: set it to request tokens from {url}")
     if properties.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true":
         user, secret = quote_plus(user), quote_plus(secret)
-    import httpx  # noqa: PLC0415  (10 MB that only who asks for tokens need have)
+    import httpx  # noqa: PLC0415  (10 MB, only for clients that request tokens)
 
     form = {"grant_type": "client_credentials"}
     scope = properties.get("sasl.oauthbearer.scope", "") or options.get("scope", "")

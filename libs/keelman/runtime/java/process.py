@@ -35,7 +35,7 @@ class JavaProcess:
         return (f"signal {signal.Signals(-code).name}", False) if code < 0 else (f"exit code {code}", True)
 
     async def drain(self, seconds: float) -> bool:
-        """Asks the process to end, and kills it after the time. Returns True if it ended as asked."""
+        """Terminates the process, and kills it after the time. Returns True if it ended by itself."""
         if self._child.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 self._child.send_signal(signal.SIGTERM)

@@ -126,7 +126,7 @@ def _least(logger: str) -> int:
 
 
 def _names(logger: str) -> list[str]:
-    """Returns the logger, those above it, then the Java packages that it stands for."""
+    """Returns the logger, those above it, then the Java packages that it replaces."""
     above = _above(logger)
     for ours, java in _JAVA:
         if logger == ours or logger.startswith(f"{ours}."):

@@ -114,7 +114,7 @@ def _legal(text: str) -> str:
 
 
 class AuditedRpcs(Interceptor):
-    """Records calls of gRPC; it stands before the guard."""
+    """Records calls of gRPC; it runs before the guard."""
 
     def __init__(self, audit: Audit, callers: Callers, admission: Admission) -> None:
         self._audit = audit
@@ -262,7 +262,7 @@ class AuditedHttp:
 def _caller(
     callers: Callers, admission: Admission, authorization: str, identity: Identity | None = None
 ) -> tuple[str, str]:
-    """Returns the name and the role of a call's caller, `unknown` and none for one whose credentials are not good."""
+    """Returns the name and the role of a call's caller, `unknown` and none for wrong credentials."""
     try:
         caller = callers.caller(admission, authorization, identity)
     except KeelmanError:

@@ -36,8 +36,8 @@ class AuditQueue:
         self._some = asyncio.Event()
 
     def add(self, event: AuditEvent) -> None:
-        """Takes an event and returns at once. If too many wait, the event is only counted: the next one that is taken
-        has the number."""
+        """Takes an event and returns at once. If too many wait, the event is only counted; the next event in
+        the queue has the number."""
         if len(self._events) >= self._max:
             self._left_out += 1 + event.left_out
             return

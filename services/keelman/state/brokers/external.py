@@ -23,7 +23,7 @@ AT_ONCE = 32
 
 
 class NamedByUsers(Protocol):
-    """What the state service may ask of brokers that users name, and tell about them."""
+    """The requests that the state service may send to brokers that users name, and its answers about them."""
 
     def hides(self, cluster: BrokerCluster) -> bool:
         """Returns whether the users of a cluster must not learn which ports of its addresses are open."""

@@ -37,14 +37,14 @@ class RecordSteps:
         return converter_stage(role, self.names.get(role) or str(converter.getClass().getName()))
 
     def read_headers(self, topic: Any, raw: Any) -> Any:
-        """Converts Kafka's headers to Connect's. Raises what the converter throws."""
+        """Converts Kafka's headers to Connect's. Raises the converter's exceptions."""
         headers = java_class("org.apache.kafka.connect.header.ConnectHeaders")()
         for header in raw:
             headers.add(header.key(), self.headers.toConnectHeader(topic, header.key(), header.value()))
         return headers
 
     def written_headers(self, record: Any) -> Any:
-        """Converts a record's headers to Kafka's. Raises what the converter throws."""
+        """Converts a record's headers to Kafka's. Raises the converter's exceptions."""
         java_headers = java_class("org.apache.kafka.common.header.internals.RecordHeaders")()
         for header in record.headers():
             java_headers.add(

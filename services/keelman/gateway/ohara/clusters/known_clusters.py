@@ -167,7 +167,7 @@ def owner_of(workload: Workload) -> tuple[str, str]:
 
 
 def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload]) -> OharaCluster | None:
-    """Returns a broker cluster; None for one that this API does not show."""
+    """Returns a broker cluster; None for a cluster that this API does not show."""
     key = shown_key(cluster.name, cluster.spec.origin)
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:
         return None
@@ -193,7 +193,7 @@ def broker_of(cluster: BrokerCluster, hosts: Hosts, brokers: Sequence[Workload])
 def worker_of(
     cluster: WorkerCluster, hosts: Hosts, workers: Sequence[Workload], brokers: Mapping[str, ObjectKey]
 ) -> OharaCluster | None:
-    """Returns a worker cluster; None for one that this API does not show. `brokers`: broker clusters' keys
+    """Returns a worker cluster; None for a cluster that this API does not show. `brokers`: broker clusters' keys
     by own name."""
     key = shown_key(cluster.name, cluster.spec.origin)
     if key is None or cluster.status.state == CLUSTER_STATE_DELETING:

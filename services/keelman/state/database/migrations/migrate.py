@@ -22,10 +22,10 @@ USED_LOCK = 7410_0002
 
 
 async def migrate(engine: AsyncEngine, to: str = NEWEST) -> None:
-    """Runs the migrations that are missing up to a version, all in one transaction, whatever process comes first.
+    """Runs the migrations that are missing up to a version, all in one transaction; any state service may run them.
 
-    Raises FailedPrecondition for a database that a newer keelman has written, for one of an earlier version than is
-    brought over, and for one whose tables another state service of an earlier version uses.
+    Raises FailedPrecondition for a database that a newer keelman has written, for a version that is too old to be
+    brought over, and while another state service of an earlier version uses the tables.
     """
     async with engine.begin() as connection:
         if connection.dialect.name == "postgresql":
