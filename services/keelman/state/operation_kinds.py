@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from keelman.model.operation import OperationKind
 from keelman.state.autoscaling import scaling
 from keelman.state.dedicated import operations as dedicated
+from keelman.state.dedicated.policy import NO_POLICY, NamedBrokers
 from keelman.state.dedicated.steps import STEPS
 from keelman.state.definitions import applying as definitions
 from keelman.state.operations.kinds import OperationProcedure
@@ -27,6 +28,7 @@ def procedures(
     planned: Planned,
     files: PluginFiles,
     buckets: Buckets,
+    named_brokers: NamedBrokers = NO_POLICY,
 ) -> Mapping[OperationKind, OperationProcedure]:
     """Returns the procedure of every kind of operation. `connectors` calls workers; `notes` keeps the
     facts that an operation reads of a topic."""
@@ -35,5 +37,5 @@ def procedures(
         OperationKind.APPLY_TOPIC: topics.procedure(store, notes),
         OperationKind.IMPORT_PLUGIN: importing.procedure(store, files, buckets),
         OperationKind.SCALE: scaling.procedure(store, connectors, planned),
-        **{kind: dedicated.procedure(store, connectors, planned) for kind in STEPS},
+        **{kind: dedicated.procedure(store, connectors, planned, named_brokers) for kind in STEPS},
     }

@@ -108,9 +108,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             trust.authority, NamedBrokers(limits.policy_rules),
         )  # fmt: skip
         session_api, reported = SessionApi(sessions, trust.callers), ConnectorReportApi(parts)
-        of_trust = services(trust.members, settings.address, UsedSignatures(store.database))
         apis = session_api, copy_runs, watch, reported, AuditEventApi(trail), AuditRecordApi(trail)
-        served = (*map(RpcService.of, apis), *of_trust)
+        served = (*map(RpcService.of, apis), *services(trust.members, settings.address, UsedSignatures(store.database)))
         server = _server(settings, trust, *registry.all_services(parts), *served)
         siblings = await stack.enter_async_context(Siblings())
         health = await stack.enter_async_context(server)
@@ -120,10 +119,12 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         else:
             executor.lead(False)
             siblings.start(exchange.run(executor.planned), name="exchange")
-        by_kind = procedures(led, notes=topics, connectors=connectors, planned=executor, files=plugins, buckets=buckets)
-        judge = Reconciler("judge", lambda: sessions.judge(led), settings.heartbeat_seconds / 2)
+        by_kind = procedures(
+            led, notes=topics, connectors=connectors, planned=executor, files=plugins, buckets=buckets,
+            named_brokers=parts.named_brokers,
+        )  # fmt: skip
         parts_of_leader = (
-            ("judge", judge.run),
+            ("judge", Reconciler("judge", lambda: sessions.judge(led), settings.heartbeat_seconds / 2).run),
             ("operations", Runner(led, commits, lease, by_kind, settings.operation_wait_seconds).run),
             ("autoscaler", Autoscaler(led, reports.recent_usage, Room(store, reports.connectors.of)).run),
             ("audit-relay", AuditRelay(store, commits, settings.events_broker_cluster, trail).run),

@@ -63,7 +63,8 @@ class ExternalProbe:
             return False, BrokersSeen(problem=refusal), cluster.kafka_cluster_id
         reachable, seen, kafka_cluster_id = await _asked(cluster)
         if not reachable and not seen.refused:
-            seen = BrokersSeen(problem="no Kafka broker answers at its addresses")
+            assert isinstance(cluster.spec, ExternalBrokers)
+            seen = BrokersSeen(problem=f"no broker answers at {cluster.spec.bootstrap_servers}")
         return reachable, seen, kafka_cluster_id
 
     async def _keep(self, cluster: BrokerCluster, reachable: bool, seen: BrokersSeen, kafka_cluster_id: str) -> None:

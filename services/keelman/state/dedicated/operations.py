@@ -25,6 +25,7 @@ from keelman.state.clusters import broker_clusters, worker_clusters
 from keelman.state.database.failpoints import hit
 from keelman.state.dedicated import steps as names
 from keelman.state.dedicated.composition import is_made
+from keelman.state.dedicated.policy import NO_POLICY, NamedBrokers, without_detail
 from keelman.state.dedicated.rules import LOOK_AGAIN_SECONDS, coded, health, watched
 from keelman.state.dedicated.started_workers import START_SECONDS, StartedWorkers
 from keelman.state.definitions.applying import DELETED, ConnectorSteps, calling, place_of
@@ -51,9 +52,12 @@ DELETE_SECONDS = 7 * 86400.0
 """A node that is offline may come back with a process on it."""
 
 
-def procedure(store: ResourceStore, connectors: RestConnectors, planned: Planned) -> OperationProcedure:
-    """Returns the steps of operations on dedicated connectors: all kinds of operations share them."""
-    steps = _Steps(store, connectors, planned)
+def procedure(
+    store: ResourceStore, connectors: RestConnectors, planned: Planned, named: NamedBrokers = NO_POLICY
+) -> OperationProcedure:
+    """Returns the steps of operations on dedicated connectors: all kinds of operations share them. `named` judges the
+    brokers that their users name."""
+    steps = _Steps(store, connectors, planned, named)
     of_connector = steps.connector
     return OperationProcedure(
         {
@@ -114,7 +118,8 @@ def _coded(work: Work) -> Callable[[Operation], Awaitable[Outcome]]:
 class _Steps:
     """The steps."""
 
-    def __init__(self, store: ResourceStore, connectors: RestConnectors, planned: Planned) -> None:
+    def __init__(self, store: ResourceStore, connectors: RestConnectors, planned: Planned, named: NamedBrokers) -> None:
+        self._named = named
         self.connector = ConnectorSteps(store, connectors)
         self._connectors = connectors
         self._workers = StartedWorkers(store, planned)
@@ -123,10 +128,12 @@ class _Steps:
         """By connector: the operation that watches it, and since when it has been healthy, uninterrupted."""
 
     async def reach(self, operation: Operation) -> Outcome:
-        """Waits until the brokers answer. Raises FailedPrecondition when they refuse keelman, or are unreachable for
-        REACH_WITHIN."""
+        """Waits until the brokers answer. Raises FailedPrecondition when they refuse keelman, may not be queried, or
+        are unreachable for REACH_WITHIN."""
         cluster = self._cluster(operation)
         brokers = self._store.snapshot.broker_cluster(cluster.spec.broker_cluster)
+        if refusal := self._named.refusal(brokers, self._store.snapshot):
+            raise FailedPrecondition(refusal, reason="BROKERS_UNREACHABLE")
         try:
             await _ask(brokers)
         except Unauthenticated as error:
@@ -135,8 +142,8 @@ class _Steps:
             if self._cluster(operation).status.ready_workers:
                 return Done("its workers reach them")
             if self._waited(operation, names.REACH) >= REACH_WITHIN:
-                raise FailedPrecondition(error.message, reason="BROKERS_UNREACHABLE") from None
-            return Waiting(error.message, LOOK_AGAIN_SECONDS)
+                raise FailedPrecondition(without_detail(error.message), reason="BROKERS_UNREACHABLE") from None
+            return Waiting(without_detail(error.message), LOOK_AGAIN_SECONDS)
         return Done()
 
     async def await_workers(self, operation: Operation) -> Outcome:

@@ -3,6 +3,7 @@ them. Pure."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -15,6 +16,7 @@ from keelman.state.dedicated.composition import is_made
 from keelman.state.resources.snapshot import Snapshot
 
 SERVERS = "bootstrap.servers"
+_DETAIL = re.compile(r"(no broker answers at .+?): .*", re.DOTALL)
 FIELD = "spec.external.bootstrap_servers"
 
 
@@ -50,6 +52,9 @@ class NamedBrokers:
         return ""
 
 
+NO_POLICY = NamedBrokers({})
+
+
 def _own_brokers(snapshot: Snapshot) -> Iterator[str]:
     for workload in snapshot.workloads.values():
         if workload.kind is WorkloadKind.BROKER:
@@ -57,3 +62,9 @@ def _own_brokers(snapshot: Snapshot) -> Iterator[str]:
     for cluster in snapshot.broker_clusters.values():
         if isinstance(cluster.spec, ExternalBrokers) and not is_made(cluster):
             yield from (part.strip() for part in cluster.spec.bootstrap_servers.split(","))
+
+
+def without_detail(message: str) -> str:
+    """Returns a text about brokers that do not answer, without what there was at their ports: users of dedicated
+    connectors choose the addresses, and must not learn which ports of other hosts are open."""
+    return _DETAIL.sub(r"\1", message)

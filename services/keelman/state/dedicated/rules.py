@@ -10,6 +10,7 @@ from keelman.model.cluster import ClusterState, RolloutState, WorkerCluster
 from keelman.model.connectors.connector_definition import DefinitionGoal
 from keelman.model.errors import FailedPrecondition, KeelmanError
 from keelman.model.workload import START_QUEUED, Workload, WorkloadKind
+from keelman.state.dedicated.policy import without_detail
 from keelman.state.dedicated.states import brokers_away, failure_reason, workers_reason
 from keelman.state.definitions.states import awaited, failure_of, has_failed
 from keelman.state.operations.moves import Done, Outcome, Waiting
@@ -40,7 +41,7 @@ def workers_outcome(
         raise FailedPrecondition(status.message, reason=workers_reason(workers))
     away = brokers_away(workers, snapshot)
     if away is not None and waited >= NO_NODE_AFTER:
-        raise FailedPrecondition(away.message, reason=away.reason)
+        raise FailedPrecondition(without_detail(away.message), reason=away.reason)
     if cluster.note and waited >= NO_NODE_AFTER:
         raise FailedPrecondition(cluster.note, reason="NO_NODE")
     stays = placed and bool(cluster.note)
@@ -48,9 +49,9 @@ def workers_outcome(
         return Done(f"workers: {status.ready_workers}")
     if waited >= START_WITHIN:
         message = status.message or f"{status.ready_workers} of {cluster.wanted_workers} run"
-        text = f"the workers do not run after {START_WITHIN.total_seconds():g} s: {message}"
+        text = f"the workers do not run after {START_WITHIN.total_seconds():g} s: {without_detail(message)}"
         raise FailedPrecondition(text, reason=workers_reason(workers))
-    return Waiting(status.message or f"its workers are {status.state}", LOOK_AGAIN_SECONDS)
+    return Waiting(without_detail(status.message) or f"its workers are {status.state}", LOOK_AGAIN_SECONDS)
 
 
 def is_queued(workers: Iterable[Workload]) -> bool:

@@ -25,6 +25,7 @@ from keelman.model.workload import (
     WorkloadKind,
     WorkloadStatus,
 )
+from keelman.state.dedicated.policy import without_detail
 from keelman.state.definitions.states import failure_of, has_failed
 from keelman.state.resources.snapshot import Snapshot
 
@@ -102,7 +103,7 @@ def _failure_of_brokers(
     away = brokers_away(workers, snapshot)
     # A place in its group proves that a worker reaches brokers, but not the coordinator of its connector's consumers.
     if away is not None and (away.reason == CONSUMER_GROUP_UNREACHABLE or not reported.in_group):
-        return DedicatedFailure(code_of(away.reason), away.message)
+        return DedicatedFailure(code_of(away.reason), without_detail(away.message))
     cluster = snapshot.broker_clusters.get(connector.broker_cluster)
     if cluster is None or not _lasts(cluster.status.down_since, BROKERS_AWAY, now):
         return None
@@ -132,7 +133,7 @@ def _failure_of_workers(
         return None
     has_no_node = not cluster.status.stuck and (cluster.note or all(snapshot.is_offline(w.node) for w in workers))
     message = cluster.status.message or f"no worker of it is ready: its worker cluster is {cluster.status.state}"
-    return DedicatedFailure(code_of("NO_NODE" if has_no_node else workers_reason(workers)), message)
+    return DedicatedFailure(code_of("NO_NODE" if has_no_node else workers_reason(workers)), without_detail(message))
 
 
 def _lasts(since: datetime | None, longest: timedelta, now: datetime) -> bool:

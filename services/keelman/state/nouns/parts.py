@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from keelman.model.node import Node
 from keelman.model.workload import Workload
-from keelman.state.dedicated.policy import NamedBrokers
+from keelman.state.dedicated.policy import NO_POLICY, NamedBrokers
 from keelman.state.planning.planned import Planned
 from keelman.state.plugins.files import PluginFiles
 from keelman.state.reports.memberships import Memberships
@@ -45,5 +45,5 @@ class NounParts:
     """The server of the buckets that users name; empty if there is none."""
     authority: Authority | None = None
     """The installation's CA; None if there is none."""
-    named_brokers: NamedBrokers = field(default_factory=lambda: NamedBrokers({}))
+    named_brokers: NamedBrokers = NO_POLICY
     """The policy for brokers that dedicated connectors name."""
