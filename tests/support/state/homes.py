@@ -48,6 +48,8 @@ def set_back(file: Path) -> None:
             columns = [row[1] for row in old.execute(f"PRAGMA main.table_info({table})")]
             if table in present:
                 old.execute(f"INSERT INTO main.{table} SELECT {', '.join(columns)} FROM new.{table}")
+                if table == "counter":
+                    old.execute("DELETE FROM main.counter WHERE name LIKE 'audit%'")
                 continue
             places = ", ".join("?" for _ in columns)
             for name, revision, payload in old.execute(

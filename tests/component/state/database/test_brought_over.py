@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -24,6 +25,13 @@ def engine_of(url: str) -> AsyncEngine:
     return create_async_engine(driver)
 
 
+def recorded_part(present: Any, recorded: Any) -> Any:
+    """Returns a value without the fields that resources have got since it was recorded."""
+    if isinstance(present, dict) and isinstance(recorded, dict):
+        return {key: recorded_part(value, recorded[key]) for key, value in present.items() if key in recorded}
+    return present
+
+
 async def test_a_kept_home_has_all_that_it_had(url: str, tmp_path: Path) -> None:
     key_file = tmp_path / "secrets.key"
     stored_kept_home = kept_home(url, key_file)
@@ -33,7 +41,9 @@ async def test_a_kept_home_has_all_that_it_had(url: str, tmp_path: Path) -> None
             for noun in NOUNS.values()
             for _, resource in sorted(store.snapshot.resources(noun.name).items())
         ]
-        assert trees == stored_kept_home["resources"]
+        assert [recorded_part(*pair) for pair in zip(trees, stored_kept_home["resources"], strict=True)] == (
+            stored_kept_home["resources"]
+        )
         assert {tree["noun"] for tree in trees} == NOUNS.keys()
         assert store.revision == stored_kept_home["revision"]
         async with store.database.engine.connect() as connection:

@@ -72,7 +72,7 @@ async def test_a_database_opens_with_its_own_key_alone(url: str, key_file: Path)
             assert "pa55" not in rows
             assert "sealed:1:" in rows
     key = key_file.rename(key_file.with_name("aside"))
-    with pytest.raises(FailedPrecondition, match=r"secrets\.key' is not there") as missing:
+    with pytest.raises(FailedPrecondition, match=r"secrets\.key' does not exist") as missing:
         async with open_store(url):
             pass
     assert missing.value.reason == "KEY_MISSING"

@@ -96,7 +96,7 @@ async def test_all_together_have_a_limit(tmp_path: Path) -> None:
     async with state_in_loop(tmp_path) as (clients, _):
         for number in range(32):
             await create(clients, f"s{number}", values={"k": "x" * (MAX_BYTES - 1)})
-        with pytest.raises(Exhausted, match="at most 2097152 are kept"):
+        with pytest.raises(Exhausted, match="at most 2097152 are allowed"):
             await create(clients, "more")
 
 
