@@ -253,8 +253,8 @@ async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:
         assert {w.status.reason for w in local.workloads} == {"DRAINED"}
         assert all(not w.spec.worker.properties for w in local.workloads)
     # By its log, for one report may contain several ends and has no order.
-    told = re.findall(r" (stopping|ended) +workload=(\S+)", node.log_of_agent())
-    assert told == [(what, name) for name in reversed(names) for what in ("stopping", "ended")]
+    matches = re.findall(r" (stopping|ended) +workload=(\S+)", node.log_of_agent())
+    assert matches == [(what, name) for name in reversed(names) for what in ("stopping", "ended")]
     await eventually(lambda: {n for n, s, _ in node.state.history if s == "WORKLOAD_STATE_STOPPED"} == set(names))
     await node.end(agent, signal.SIGTERM)
     node.agent()

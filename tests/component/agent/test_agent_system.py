@@ -89,16 +89,16 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
             agents[-1].wait(60)
             begun = time.time_ns()
             agents.append(start_agent(home, agent_port, state))
-            told: list[Workload] = []
+            reported: list[Workload] = []
 
             async def told_anew() -> dict[str, Workload] | None:
                 """The new agent's reports; until then the state service has the former agent's reports."""
                 answer = {w.name.partition("/")[0]: w for w in (await clients.workloads()).values()}
-                told.extend(answer.values())
+                reported.extend(answer.values())
                 return answer if all(answer[k].status.observe_time.ToNanoseconds() > begun for k in kinds) else None
 
             adopted = await eventually(told_anew)
-            assert {w.status.state for w in told} == {WorkloadState.WORKLOAD_STATE_RUNNING}, "no report of STARTING"
+            assert {w.status.state for w in reported} == {WorkloadState.WORKLOAD_STATE_RUNNING}, "no report of STARTING"
             assert {k: adopted[k].status.pid for k in kinds} == pids
             assert all(adopted[k].status.restarts == first[k].status.restarts for k in kinds)
 

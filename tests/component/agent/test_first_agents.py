@@ -58,22 +58,22 @@ async def test_the_flags_of_the_first_agents(bootstrap: str, link: tuple[LinkSid
         ):
             assert line in worker.output
         # The documented requests, in their order; the nodes do not answer.
-        item, printed = "couchbase-kafka-connector", {**DOCUMENTED["config"], "name": DOCUMENTED["name"]}
-        status, told = await as_printed(worker.port, "POST /connectors", DOCUMENTED)
-        assert (status, told["config"], told["type"]) == (201, printed, "source")
+        plugin, printed = "couchbase-kafka-connector", {**DOCUMENTED["config"], "name": DOCUMENTED["name"]}
+        status, document = await as_printed(worker.port, "POST /connectors", DOCUMENTED)
+        assert (status, document["config"], document["type"]) == (201, printed, "source")
         other = {key.replace("couchbase.bucket", "couchbase.buckets"): text for key, text in printed.items()}
-        status, told = await as_printed(worker.port, f"POST /connectors/{item}/config", other)
-        assert (status, told["config"]) == (200, other)
-        assert await as_printed(worker.port, f"DELETE /connectors/{item}") == (204, None)
-        assert await as_printed(worker.port, f"DELETE /connectors/{item}") == (
+        status, document = await as_printed(worker.port, f"POST /connectors/{plugin}/config", other)
+        assert (status, document["config"]) == (200, other)
+        assert await as_printed(worker.port, f"DELETE /connectors/{plugin}") == (204, None)
+        assert await as_printed(worker.port, f"DELETE /connectors/{plugin}") == (
             404,
-            {"error_code": 404, "message": f"Connector {item} not found"},
+            {"error_code": 404, "message": f"Connector {plugin} not found"},
         )
         # A class that is not called.
         config = {"connector.class": SOURCE, "file": "/nowhere/in", "topic": "flags"}
-        status, told = await as_printed(worker.port, "POST /connectors/known/config", config)
-        assert (status, told["config"], told["name"]) == (201, {**config, "name": "known"}, "known")
-        status, told = await as_printed(worker.port, "POST /connectors/known/config", {**config, "batch.size": "7"})
-        assert (status, told["config"]["batch.size"]) == (200, "7")
+        status, document = await as_printed(worker.port, "POST /connectors/known/config", config)
+        assert (status, document["config"], document["name"]) == (201, {**config, "name": "known"}, "known")
+        status, document = await as_printed(worker.port, "POST /connectors/known/config", {**config, "batch.size": "7"})
+        assert (status, document["config"]["batch.size"]) == (200, "7")
         assert await as_printed(worker.port, "DELETE /connectors/known") == (204, None)
         assert await worker.end() == 0

@@ -41,12 +41,12 @@ async def test_a_follower_gets_each_line_once_while_the_log_is_cut_and_the_agent
             parts = len(log.parts())
 
             async def follow(value: object = connection, parts: int = parts) -> bytes:
-                result = b""
+                lines = b""
                 async for message in AgentServiceStub(value).StreamLogs(request, wait_for_ready=True):
-                    result += message.lines
-                    if len(log.parts()) > parts + 5 and result.count(b"\n") > 2000:
+                    lines += message.lines
+                    if len(log.parts()) > parts + 5 and lines.count(b"\n") > 2000:
                         break
-                return result
+                return lines
 
             got = await asyncio.wait_for(follow(), 120)
         assert got.splitlines() == [b"line %d" % n for n in range(got.count(b"\n"))]

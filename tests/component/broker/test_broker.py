@@ -144,8 +144,8 @@ async def test_a_broker_alone_that_was_frozen_is_not_given_up_and_loses_no_marke
                 await asyncio.sleep(FROZEN_SECONDS)
                 java.resume()
             done.set()
-            for item in running:
-                await item
+            for process in running:
+                await process
         values = [value for own in committed for value in own]
         assert sorted(await read(broker.bootstrap, len(values))) == sorted(values)
         assert "Fencing broker" not in (broker.home / "logs" / "broker.log").read_text()

@@ -127,8 +127,8 @@ async def test_one_that_others_take_out_of_the_labels_is_not_pruned(to: Any, tmp
 
     change = CLUSTER.replace(":1'", ":2'")
     late = Late(to, lambda others: others.update(kinds.TOPICS, "orders", without_labels), 1)
-    said = await applied(late, tmp_path, change, prune="app=shop")
-    assert said == [
+    printed = await applied(late, tmp_path, change, prune="app=shop")
+    assert printed == [
         "broker-cluster/ext changed: external.bootstrap_servers",
         "topic/orders left alone: another change took the labels of -l from it",
     ]

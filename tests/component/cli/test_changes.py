@@ -52,7 +52,7 @@ async def prompt(system: System, tmp_path_factory: pytest.TempPathFactory) -> As
 async def ran(prompt: Commands, *lines: str) -> list[Ran]:
     """Runs commands that must all succeed."""
     results = [await prompt.run(line.split()) for line in lines]
-    assert [result.code for result in results] == [OK] * len(lines), results
+    assert [outcome.code for outcome in results] == [OK] * len(lines), results
     return results
 
 
@@ -85,8 +85,8 @@ async def test_a_cluster_is_created_with_all_that_can_be_said_and_changed_bit_by
     assert same.out == "worker-cluster/whole has these values already\n"
     assert [shown_item["name"] for shown_item in (await shown(prompt, "get wc -l team=red"))["items"]] == ["whole"]
     assert (await shown(prompt, "get wc -l team=blue"))["items"] == []
-    [said] = await ran(prompt, "describe wc whole")
-    assert "limits: 1.5 processors, 1.0 GiB of memory, each worker" in said.out
+    [printed] = await ran(prompt, "describe wc whole")
+    assert "limits: 1.5 processors, 1.0 GiB of memory, each worker" in printed.out
     await ran(prompt, "delete wc whole --yes --wait")
 
 
@@ -108,8 +108,8 @@ async def test_a_cluster_grows_and_shrinks_and_a_forced_stop_ends_it(prompt: Com
     assert {line.split()[2] for line in table.out.splitlines()[1:]} == {"worker/grows/0"}
     number = plans["items"][0]["revision"]
     assert await shown(prompt, f"get plan {number}") == plans["items"][0]
-    [item] = await ran(prompt, f"get plan/{number}")
-    assert {line.split()[0] for line in item.out.splitlines()[1:]} == {number}
+    [plan] = await ran(prompt, f"get plan/{number}")
+    assert {line.split()[0] for line in plan.out.splitlines()[1:]} == {number}
     stopped, deleted = await ran(prompt, "stop wc grows --force --wait --timeout 60", "delete wc grows --yes --wait")
     assert stopped.out == "worker-cluster/grows stopped\n"
     assert deleted.out == "worker-cluster/grows deleted\n"

@@ -41,20 +41,20 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
                 assert (await prompt.run(line.split())).code == OK
 
             async def all_of_it() -> dict[tuple[str, str], str] | None:
-                told = await looked()
-                return told if {"network", "topics"} <= {check for check, _ in told} else None
+                findings = await looked()
+                return findings if {"network", "topics"} <= {check for check, _ in findings} else None
 
-            result = await eventually(all_of_it, what="brokers have been checked", seconds=60)
-            assert "127.0.0.1:1" in result["network", "broker-cluster/away"]
-            assert "has 3 partitions" in result["topics", f"worker-cluster/{name}"]
+            findings = await eventually(all_of_it, what="brokers have been checked", seconds=60)
+            assert "127.0.0.1:1" in findings["network", "broker-cluster/away"]
+            assert "has 3 partitions" in findings["topics", f"worker-cluster/{name}"]
             text = (await prompt.run(["doctor"])).out
             assert f"config topic {name}.connect-configs has cleanup.policy=delete" in text
             assert text.splitlines()[-1].startswith(
                 "5 findings; looked at 2 nodes, 2 broker-clusters, 1 worker-cluster"
             )
             assert (await prompt.run(["update", "bc", "real", "--set", "ssl.key.password=pa55"])).code == OK
-            told = await eventually(all_of_it, what="brokers with a secret are checked, too", seconds=60)
-            assert "has 3 partitions" in told["topics", f"worker-cluster/{name}"]
+            findings = await eventually(all_of_it, what="brokers with a secret are checked, too", seconds=60)
+            assert "has 3 partitions" in findings["topics", f"worker-cluster/{name}"]
             closed = await prompt.run(["doctor", "--gateway", f"127.0.0.1:{free_ports(1)[0]}"])
             assert closed.code == FAILED
             assert "no process accepts connections there" in closed.out

@@ -84,8 +84,8 @@ async def test_a_folder_that_cannot_be_written_is_told_at_the_start(
         reason = f"{blocked} is a file"
     code, output = await ended(command(home), home)
     assert code in (1, 2)
-    told = re.findall(rf"{setting}: '({blocked}\S*)' is not legal: a writable folder \({reason}\)", output)
-    assert len(told) == 1, output
+    matches = re.findall(rf"{setting}: '({blocked}\S*)' is not legal: a writable folder \({reason}\)", output)
+    assert len(matches) == 1, output
     assert "Traceback" not in output
     assert "spark_ended" not in output
 

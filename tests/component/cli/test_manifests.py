@@ -185,8 +185,10 @@ async def test_only_what_differs_is_changed_and_pruned_are_those_of_the_labels(
         "~ worker-cluster/small\n    count: 1 -> 2\n    properties.offset.flush.interval.ms: (none) -> 7\n"
         "- topic/old\n1 to change, 1 to remove\n"
     )
-    told = await ran(prompt, f"apply -f {folder} --prune -l set=s")
-    assert told.out == ("worker-cluster/small changed: count, properties.offset.flush.interval.ms\ntopic/old removed\n")
+    printed = await ran(prompt, f"apply -f {folder} --prune -l set=s")
+    assert printed.out == (
+        "worker-cluster/small changed: count, properties.offset.flush.interval.ms\ntopic/old removed\n"
+    )
     programs = json.loads((await ran(prompt, f"apply -f {folder} --prune -l set=s --plan -o json")).out)
     assert [shown_item["action"] for shown_item in programs["items"]] == ["none"]
     (folder / "old.json").write_text("[]")

@@ -55,8 +55,8 @@ async def test_a_plugins_life(prompt: Commands, tmp_path: Path) -> None:
     wide = (await run(prompt, "get", "plugins", "-o", "wide", "-l", "team=blue")).out
     assert "team=blue" in wide
     assert "com.acme.WeatherSource" in wide
-    items = json.loads((await run(prompt, "get", "plugins", "-o", "json")).out)["items"]
-    assert [item["version"] for item in items] == ["1.10", "1.2"]
+    plugins = json.loads((await run(prompt, "get", "plugins", "-o", "json")).out)["items"]
+    assert [plugin["version"] for plugin in plugins] == ["1.10", "1.2"]
     assert (
         await run(prompt, "get", "plugins", "-o", "name")
     ).out == "plugin/acme-weather:1.10\nplugin/acme-weather:1.2\n"

@@ -17,13 +17,13 @@ CANARY = "canary-0815"
 
 async def test_a_secret_is_created_from_a_file_changed_and_deleted_and_never_shown(tmp_path: Path) -> None:
     (home := tmp_path / "home").mkdir()
-    said = ""
+    printed = ""
 
     async def ran(prompt: Commands, line: str, code: int = OK) -> Ran:
-        nonlocal said
+        nonlocal printed
         outcome = await prompt.run(line.split())
         assert outcome.code == code, outcome
-        said += outcome.out + outcome.err
+        printed += outcome.out + outcome.err
         return outcome
 
     (properties := tmp_path / "s.properties").write_text(f"user=me\npassword={CANARY}\n")
@@ -55,5 +55,5 @@ async def test_a_secret_is_created_from_a_file_changed_and_deleted_and_never_sho
             await ran(prompt, "get secret prod/db -o json")
             assert (await ran(prompt, "delete secret/prod/db")).out == "secret/prod/db deleted\n"
             await ran(prompt, "get secret prod/db", NOT_FOUND)
-    assert CANARY not in said
+    assert CANARY not in printed
     assert not any(CANARY.encode() in file.read_bytes() for file in tmp_path.glob("*.log"))

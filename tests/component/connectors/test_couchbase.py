@@ -148,12 +148,12 @@ def test_a_rollback_in_the_middle_of_a_snapshot(
         server.put(f"doc-{n}", {"n": n}, vbucket=1)
     last = {*range(150), *range(300, 320)}
     until(lambda: last <= numbers(bootstrap, name).keys(), "the last history is copied")
-    result = run.drain()
+    last_update = run.drain()
     taken, copied = set(range(150)), numbers(bootstrap, name)
     assert all(copied[n] == 1 for n in last - taken)
     assert max(copied.values()) == 2
     assert copied.keys() <= {*range(200), *range(300, 320)}
-    assert result.progress.rollbacks == 1
+    assert last_update.progress.rollbacks == 1
     assert_at_the_end(bootstrap, name, server)
 
 

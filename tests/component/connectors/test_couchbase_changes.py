@@ -150,7 +150,7 @@ async def test_later_forms_of_snapshots(version: int) -> None:
             await asyncio.to_thread(server.cut)
             await asyncio.to_thread(server.put, "doc-3", {})
             await eventually(lambda: len(mine.seen) == 4, seconds=60)
-            assert [item[3:] for item in server.asked] == [(0, 0), (3, 3)]
+            assert [request[3:] for request in server.asked] == [(0, 0), (3, 3)]
             assert mine.changes.rollbacks == 0
 
 

@@ -37,7 +37,7 @@ async def test_a_server_that_falls_silent_is_left_after_two_intervals() -> None:
             await eventually(lambda: len(mine.seen) == 2, seconds=60)
             assert time.monotonic() - begun >= 1.0
             assert not set(silent) & set(server.sessions())
-            assert [item[5] for item in mine.seen] == ["_default._default.first", "_default._default.second"]
+            assert [event[5] for event in mine.seen] == ["_default._default.first", "_default._default.second"]
 
 
 async def test_a_server_that_has_nothing_to_say_is_kept() -> None:
@@ -59,4 +59,4 @@ async def test_what_came_before_something_wrong_is_kept() -> None:
             await asyncio.to_thread(server.put_and_garble, "second", {"n": 2})
             await asyncio.to_thread(server.put, "third", {"n": 3})
             await eventually(lambda: len(mine.seen) == 3, seconds=60)
-            assert [item[2] for item in mine.seen] == [1, 2, 3]
+            assert [event[2] for event in mine.seen] == [1, 2, 3]

@@ -116,10 +116,12 @@ async def test_a_go_client_sees_what_happens_while_it_follows(programs: Path, pr
             kinds = (MUTATION, DELETION, EXPIRATION)
             await eventually(lambda: client.count == 1, seconds=90)
             await asyncio.to_thread(scenario, server)
-            items = [change for history in server.vbuckets.values() for change in history.items if change.kind in kinds]
-            await eventually(lambda: client.count >= len(items), seconds=90)
+            changes = [
+                change for history in server.vbuckets.values() for change in history.items if change.kind in kinds
+            ]
+            await eventually(lambda: client.count >= len(changes), seconds=90)
             seen = [(row[1], row[3], row[5]) for rows in client.seen.values() for row in rows]
-            assert sorted(seen) == sorted((item.seqno, item.cas, item.key) for item in items)
+            assert sorted(seen) == sorted((change.seqno, change.cas, change.key) for change in changes)
 
 
 async def test_gocbcore_hears_of_collections(programs: Path) -> None:
@@ -128,8 +130,8 @@ async def test_gocbcore_hears_of_collections(programs: Path) -> None:
             await asyncio.to_thread(dropped, server)
             await eventually(lambda: client.count >= 5, seconds=90)
             inventory, old = 8, 13
-            told = [line.split() for line in client.other if line.startswith(("scope", "collection", "drop"))]
-            assert [(item[0], int(item[3]), item[4:]) for item in told] == [
+            events = [line.split() for line in client.other if line.startswith(("scope", "collection", "drop"))]
+            assert [(words[0], int(words[3]), words[4:]) for words in events] == [
                 ("scope", inventory, ["inventory"]),
                 *[("collection", at, [each]) for at, each in ((9, "airline"), (10, "hotel"), (11, "route"))],
                 ("dropped", 9, []),

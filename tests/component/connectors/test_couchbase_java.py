@@ -62,7 +62,7 @@ def java(
 
 def by_vbucket(seen: Seen) -> dict[int, Seen]:
     """The changes of each vbucket in their order."""
-    return {number: [item for item in seen if item[1] == number] for number in sorted({item[1] for item in seen})}
+    return {number: [event for event in seen if event[1] == number] for number in sorted({event[1] for event in seen})}
 
 
 def rolled_back(server: CouchbaseServer) -> None:
@@ -80,7 +80,7 @@ SLOW: list[Scenario] = [
 
 @pytest.mark.parametrize(
     "scenario",
-    [*QUICK, *(pytest.param(item, marks=pytest.mark.slow) for item in SLOW)],
+    [*QUICK, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)],
     ids=lambda value: value.__name__,
 )
 async def test_both_clients_see_the_same(classes: list[Path], scenario: Scenario) -> None:
@@ -124,11 +124,11 @@ async def test_both_clients_see_what_the_server_has(classes: list[Path], scenari
             ]
             await eventually(lambda: len(mine.seen) == len(there), seconds=60)
             await same(theirs, mine)
-            assert sorted(item[4] for item in mine.seen) == sorted(item.cas for item in there)
+            assert sorted(change[4] for change in mine.seen) == sorted(change.cas for change in there)
             if scenario is changes.dropped:
-                told = [sum(line.startswith(f"{word} ") for line in theirs.other) for word in
+                counts = [sum(line.startswith(f"{word} ") for line in theirs.other) for word in
                         ("scope", "collection", "dropped", "dropped-scope")]  # fmt: skip
-                assert told == [2 * 8, 6 * 8, 3 * 8, 8]
+                assert counts == [2 * 8, 6 * 8, 3 * 8, 8]
 
 
 @pytest.mark.slow
@@ -208,7 +208,7 @@ async def test_both_clients_live_with_a_small_window_a_slow_server_and_noops(cla
             await eventually(lambda: len(mine.seen) == 300, seconds=60)
             await same(theirs, mine)
             streaming = [session for session in server.sessions() if session.flags >= 0]
-            assert [len(item.acknowledged) > 5 for item in streaming] == [True, True]
+            assert [len(stream.acknowledged) > 5 for stream in streaming] == [True, True]
             noops = server.noops
             await eventually(lambda: server.noops >= noops + 6, seconds=60)
             assert [session for session in server.sessions() if session.flags >= 0] == streaming
@@ -228,7 +228,7 @@ async def test_both_clients_go_back_where_deletions_were_purged(classes: list[Pa
             await asyncio.to_thread(server.revive, 0)
             await eventually(lambda: len(mine.seen) == (3 if ignores else 4), seconds=60)
             await same(theirs, mine)
-            assert [item for item in theirs.other if item.startswith("rollback")] == (
+            assert [line for line in theirs.other if line.startswith("rollback")] == (
                 [] if ignores else ["rollback 0 0"]
             )
 
@@ -243,7 +243,7 @@ async def test_both_clients_roll_back_to_the_same(classes: list[Path]) -> None:
             await asyncio.to_thread(server.put, "new", {"n": 9}, vbucket=2)
             await eventually(lambda: len(mine.seen) == 12 + 1 + 6, seconds=60)
             await same(theirs, mine)
-            assert sorted(item for item in theirs.other if item.startswith("rollback")) == [
+            assert sorted(line for line in theirs.other if line.startswith("rollback")) == [
                 "rollback 2 4",
                 "rollback 5 0",
             ]

@@ -122,9 +122,9 @@ def test_every_record_arrives_as_it_was_and_once_through_kills(bootstrap: str, n
         raise
     taken = records(bootstrap, remote)
     assert in_order(taken) == in_order(read_before)
-    told = syncs(bootstrap, name)
-    assert {partition for partition, _, _ in told} == {0, 1, 2}
-    for partition, upstream, downstream in told:
+    synced = syncs(bootstrap, name)
+    assert {partition for partition, _, _ in synced} == {0, 1, 2}
+    for partition, upstream, downstream in synced:
         assert read_before[partition, upstream] == taken[partition, downstream]
 
 

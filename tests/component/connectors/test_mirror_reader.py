@@ -137,9 +137,9 @@ def test_batches_go_whole_unless_they_must_be_cut_or_are_of_another_codec(bootst
 def test_the_brokers_own_times_are_kept_as_the_records(bootstrap: str, name: str) -> None:
     create_topic(bootstrap, name, 1, **{"message.timestamp.type": "LogAppendTime"})
     fill(bootstrap, name, 1)
-    (result,) = [read_out(open_reader(bootstrap, name, 1))]
-    assert not any(batch.packed for batch in result)
-    assert [row for batch in result for row in rows(batch)] == given(bootstrap, name, {})
+    (records_read,) = [read_out(open_reader(bootstrap, name, 1))]
+    assert not any(batch.packed for batch in records_read)
+    assert [row for batch in records_read for row in rows(batch)] == given(bootstrap, name, {})
 
 
 def test_an_offset_that_is_gone_fails_a_reader_that_must_not_skip(bootstrap: str, name: str) -> None:

@@ -107,7 +107,7 @@ async def test_preview_of_a_sink_and_of_what_fails(
     assert not (tmp_path / "out").exists()
     admin = AdminClient({"bootstrap.servers": bootstrap})  # a client that is garbage-collected ends without an answer
     groups = admin.list_consumer_groups().result(60)
-    assert "connect-watcher" not in [item.group_id for item in groups.valid]
+    assert "connect-watcher" not in [group.group_id for group in groups.valid]
 
 
 @pytest.mark.parametrize(

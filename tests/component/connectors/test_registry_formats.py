@@ -75,13 +75,20 @@ def test_lines_go_through_kafka(  # noqa: PLR0917  fixtures
     own = keys(kind, registry.url)
     reading = runs(ticket(bootstrap, {**source, **hoist, **own}))
     reading.until_records(2)
-    told = ask(registry, "GET", f"/subjects/{topic}-value/versions/1")
-    assert (told["schemaType"], told["schema"]) == (kind, TEXTS[kind])
+    registered = ask(registry, "GET", f"/subjects/{topic}-value/versions/1")
+    assert (registered["schemaType"], registered["schema"]) == (kind, TEXTS[kind])
     payloads = [message.value() for message in messages(bootstrap, topic)]
-    assert {payload[:5] for payload in payloads} == {header(told["id"])}
+    assert {payload[:5] for payload in payloads} == {header(registered["id"])}
     assert [line_in(kind, payload[5:]) for payload in payloads] == ["one", "twö"]
     producer = Producer({"bootstrap.servers": bootstrap})
-    for poison in (b"", payloads[0][:-1], header(999_999) + b"\0", header(told["id"]) + b"\x02\x7f", None, payloads[0]):
+    for poison in (
+        b"",
+        payloads[0][:-1],
+        header(999_999) + b"\0",
+        header(registered["id"]) + b"\x02\x7f",
+        None,
+        payloads[0],
+    ):
         producer.produce(topic, poison)
     assert producer.flush(60) == 0
     writing = runs(ticket(bootstrap, {**sink, **own, "errors.tolerance": "all"}))

@@ -42,8 +42,8 @@ def letter(
 ) -> tuple[Any, Any, Any]:
     """A dead letter as a sink writes it."""
     error = Why(stage, "org.apache.kafka.connect.json.JsonConverter", DataError.java_name, "bad", "trace")
-    told = context_headers(RecordOrigin(topic, at % 2, at), error, connector=connector, task=0)
-    return b"k%d" % at, value, [("own", b"kept"), *told]
+    headers = context_headers(RecordOrigin(topic, at % 2, at), error, connector=connector, task=0)
+    return b"k%d" % at, value, [("own", b"kept"), *headers]
 
 
 async def test_replay_of_a_sink(
@@ -223,10 +223,10 @@ async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap
     body: dict[str, Any] = {}
     sent = 0
     while True:
-        told = await asked(worker, "/connectors/killed/dead-letters/replay", body)
-        sent += told["sent"]
-        if told["cursor"] is None:
+        answer = await asked(worker, "/connectors/killed/dead-letters/replay", body)
+        sent += answer["sent"]
+        if answer["cursor"] is None:
             break
-        body = {"cursor": told["cursor"]}
+        body = {"cursor": answer["cursor"]}
     assert 0 < sent <= count, "the killed replay was not in the middle"
     assert sorted(int(message.value()) for message in messages(bootstrap, origin)) == list(range(count))

@@ -148,8 +148,8 @@ def test_the_offset_record_has_javas_key_and_partition(
     path.write_bytes(b"a\nb\n")
     runs(ticket(bootstrap, source(name, path))).copied(2)
     key = key_bytes(f"{name}-in", {"filename": str(path)})
-    (result,) = [r for r in records(bootstrap, "test-offsets") if r[1] == key]
-    assert (*result[:2], json.loads(result[2])["position"]) == (partition_for(key, OFFSET_PARTITIONS), key, 4)
+    (record,) = [r for r in records(bootstrap, "test-offsets") if r[1] == key]
+    assert (*record[:2], json.loads(record[2])["position"]) == (partition_for(key, OFFSET_PARTITIONS), key, 4)
 
 
 def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a_fence(

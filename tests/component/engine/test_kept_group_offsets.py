@@ -89,8 +89,8 @@ async def test_a_group_that_had_members_is_kept_and_one_that_has_some_is_left_al
     assert left(bootstrap, name) > before
     consumer = joined(bootstrap, name, name)
     try:
-        (item,) = consumer.committed([TopicPartition(name, 0)], timeout=60)
-        assert (item.offset, item.metadata, item.leader_epoch) == (7, "noted", 3)
+        (committed,) = consumer.committed([TopicPartition(name, 0)], timeout=60)
+        assert (committed.offset, committed.metadata, committed.leader_epoch) == (7, "noted", 3)
         before = left(bootstrap, name)
         assert await kept(bootstrap, name) == Kept(False, WEEK_SECONDS)
         assert left(bootstrap, name) == before, "no member has joined or left"

@@ -84,8 +84,8 @@ def test_sinks_of_one_name_in_two_worker_clusters_go_on_where_each_was(
         config = kafka_sink(name, topic=f"{text}-${{topic}}", **RARELY)
         return ticket(bootstrap, config, worker_config=cluster(f"{name}-{text}"))
 
-    for item in "ab":
-        runs(granted(item)).copied(500)
+    for letter in "ab":
+        runs(granted(letter)).copied(500)
     produce(bootstrap, name, range(500, 600))
     ahead = runs(granted("a"))
     ahead.until_records(100)

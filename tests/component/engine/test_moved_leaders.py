@@ -55,10 +55,10 @@ class Reading:
         deadline = time.monotonic() + SECONDS
         while value not in self.at:
             assert time.monotonic() < deadline, f"{value!r} has not come: {self.fetcher.problem} {self.values[-3:]}"
-            for item in await self.fetcher.next(1.0):
-                for header, data in item.batches:
+            for part in await self.fetcher.next(1.0):
+                for header, data in part.batches:
                     columns = decode(header, data)
-                    some = [v for v, o in zip(columns.values, columns.offsets, strict=True) if o >= item.position]
+                    some = [v for v, o in zip(columns.values, columns.offsets, strict=True) if o >= part.position]
                     self.values += some
                     self.at |= dict.fromkeys(some, time.monotonic())
 
@@ -99,7 +99,7 @@ async def test_a_leader_that_is_cut_off_from_its_cluster_is_not_believed(trio: T
         await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
         await actual_reading.until(b"before")
         await eventually(actual_reading.fetcher.confirmed)
-        watch = EndWatch.open(fields, {(name, 0): 1}, lambda told: ends.update(told.offsets), client_id="watch")
+        watch = EndWatch.open(fields, {(name, 0): 1}, lambda report: ends.update(report.offsets), client_id="watch")
         async with watch as watched, Siblings() as siblings:
             siblings.start(watched.run())
             await eventually(lambda: ends.get((name, 0)) == 1)
@@ -342,10 +342,10 @@ async def test_damage_that_the_target_refuses_is_found_by_the_next_run(
         return MirrorSource.task_configs(config, 1)[0]
 
     task = await asyncio.to_thread(begin)
-    told = []
-    while not told or (told[-1].retriable and len(told) < 6):
+    reports = []
+    while not reports or (reports[-1].retriable and len(reports) < 6):
         run = await asyncio.to_thread(runs, ticket(trio.bootstrap, task))
-        told.append(await asyncio.to_thread(run.until_state, "FAILED"))
-    assert f"partition 0 of topic {name}: Record batch at offset 60 is invalid, cause: " in told[-1].message
-    assert len(told) == 1 or "CORRUPT_MESSAGE" in told[0].message
-    print([item.message for item in told])
+        reports.append(await asyncio.to_thread(run.until_state, "FAILED"))
+    assert f"partition 0 of topic {name}: Record batch at offset 60 is invalid, cause: " in reports[-1].message
+    assert len(reports) == 1 or "CORRUPT_MESSAGE" in reports[0].message
+    print([report.message for report in reports])

@@ -38,7 +38,7 @@ class Watching:
 
     def _hear(self, known_connectors: KnownConnectors, changed: Changed) -> None:
         self.known = known_connectors
-        self.said += [("/".join(key), item) for key, item in changed]
+        self.said += [("/".join(key), connector) for key, connector in changed]
 
     def states(self) -> dict[str, int]:
         return {name: connector.state for (_, name), connector in self.known.connectors.items()}

@@ -71,7 +71,7 @@ async def stubs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Stubs
 
         async def both_nodes() -> bool:
             here = (await actual_stubs.nodes.ListNodes(nodes.ListNodesRequest())).nodes
-            return [item.status.state for item in here] == [NODE_STATE_ONLINE] * 2
+            return [node.status.state for node in here] == [NODE_STATE_ONLINE] * 2
 
         await eventually(both_nodes)
         spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1"))

@@ -24,9 +24,9 @@ async def test_a_second_host_joins_by_the_documented_commands(commands: Commands
     token = commands.run("node", "token", "create", "--ttl", "10m").strip()
     homes = {name: commands.system.folder / "of" / name for name in ("n1", "n2")}
     join = ("node", "join", "-", "--home")
-    told = commands.run(*join, str(homes["n1"]), "--node", "n1", host="n1", given=f"{token}@{gateway}")
+    printed = commands.run(*join, str(homes["n1"]), "--node", "n1", host="n1", given=f"{token}@{gateway}")
     address = commands.system.hosts["n1"].address
-    assert told.startswith("node/n1 joined: its certificate is good until ")
+    assert printed.startswith("node/n1 joined: its certificate is good until ")
     assert f'host = "{address}"' in (homes["n1"] / "agent.toml").read_text()
     assert f'state_address = "{commands.system.address}:{STATE}"' in (homes["n1"] / "agent.toml").read_text()
     commands.start("agent", "run", "--home", str(homes["n1"]), host="n1")

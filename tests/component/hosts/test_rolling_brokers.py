@@ -50,7 +50,7 @@ async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_o
         async def restarted() -> bool:
             workloads = await system.of.workloads()
             fresh = [workloads[n] for n in BROKERS if workloads[n].status.state == RUNNING]
-            return [item.status.generation for item in fresh] == [2, 2, 2]
+            return [workload.status.generation for workload in fresh] == [2, 2, 2]
 
         await eventually(restarted, seconds=300, what="all brokers have the change")
         await system.in_state("default", "RUNNING")
@@ -60,6 +60,6 @@ async def test_nothing_is_lost_or_doubled_and_copying_stands_still_for_seconds_o
         longest = await watching
         report = await lines.judged()
     assert report.clean, report
-    told = ", ".join(f"{topic} {seconds:.1f} s" for topic, seconds in longest.items())
-    print(f"\nthree brokers restarted in {took:.0f} s; longest stand-stills: {told} (goal: {GOAL_SECONDS:g} s)")
-    assert max(longest.values()) < GOAL_SECONDS or os.getloadavg()[0] >= BUSY_LOAD, told
+    summary = ", ".join(f"{topic} {seconds:.1f} s" for topic, seconds in longest.items())
+    print(f"\nthree brokers restarted in {took:.0f} s; longest stand-stills: {summary} (goal: {GOAL_SECONDS:g} s)")
+    assert max(longest.values()) < GOAL_SECONDS or os.getloadavg()[0] >= BUSY_LOAD, summary

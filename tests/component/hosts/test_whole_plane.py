@@ -63,13 +63,13 @@ async def test_the_whole_table(commands: Commands) -> None:
                 await the_leader_is_killed(plane, lines, figures)
                 reports = await lines.both_judged()
             for what, report in zip(("source", "sink"), reports, strict=True):
-                told = f"{report['lost']} lost, {report['duplicated']} doubled of {report.sent:,}"
-                figures.add(f"records of the {what}", told, "0 lost, 0 doubled")
+                summary = f"{report['lost']} lost, {report['duplicated']} doubled of {report.sent:,}"
+                figures.add(f"records of the {what}", summary, "0 lost, 0 doubled")
             search = await searched(plane, server)
             figures.add(
                 "secrets found where nothing needs them", f"{len(search.strays)} in {search.looked:,} places", "0"
             )
-    load = ", ".join(f"{item:.0f}" for item in os.getloadavg())
+    load = ", ".join(f"{average:.0f}" for average in os.getloadavg())
     print(f"\nload of the machine: {load}\n{figures}")
     assert all(report.clean for report in reports), reports
     assert search.strays == set()
@@ -221,8 +221,8 @@ async def searched(plane: Plane, server: PostgresqlServer) -> Search:
         search.look(f"keelman {' '.join(words)}", commands.run(*words).encode())
     for place, data in await in_topics(plane.properties, (LOAD, *TOPICS, *(f"copy-{topic}" for topic in TOPICS))):
         search.look(place, data)
-    for result in (in_tables(plane.database), in_processes(folder), in_files(server.folder), in_files(folder)):
-        for place, data in result:
+    for places in (in_tables(plane.database), in_processes(folder), in_files(server.folder), in_files(folder)):
+        for place, data in places:
             search.look(place, data)
     return search
 

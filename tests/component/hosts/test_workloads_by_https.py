@@ -68,7 +68,7 @@ async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp
     (lines := tmp_path / "lines").write_text("one\ntwo\n")
     config = ("connector.class=FileStreamSource", f"file={lines}", "topic=lines")
     await run(commands, "create", "topic", "lines", "--partitions", "1", *WAIT)
-    sets = [word for item in config for word in ("--set", item)]
+    sets = [word for assignment in config for word in ("--set", assignment)]
     await run(commands, "create", "connector", "lines", "--cluster", "demo", *sets, *WAIT)
 
     def copied() -> bool:
@@ -85,8 +85,8 @@ async def test_what_asks_who_calls_runs_and_nothing_else(commands: Commands, tmp
     ):
         await run(commands, "create", "worker-cluster", "open", *words)
         begun = time.monotonic()
-        said = await run(commands, "start", "worker-cluster", "open", *WAIT, code=1)
-        assert reason in said
+        printed = await run(commands, "start", "worker-cluster", "open", *WAIT, code=1)
+        assert reason in printed
         assert time.monotonic() - begun < 120, "it is reported at once, and not after the whole time"
         await run(commands, "delete", "worker-cluster", "open", *WAIT)
 

@@ -68,11 +68,11 @@ async def until_ends(fetcher: BatchFetcher, positions: Mapping[Part, int]) -> li
 
 def rows(results: list[Fetched]) -> list[Row]:
     taken: list[Row] = []
-    for item in results:
-        for header, data in item.batches:
+    for part in results:
+        for header, data in part.batches:
             columns = decode(header, data)
             fields = (columns.offsets, columns.timestamps_ms, columns.keys, columns.values, columns.headers)
-            taken += [(item.partition, *row) for row in zip(*fields, strict=True) if row[0] >= item.position]  # type: ignore[arg-type]
+            taken += [(part.partition, *row) for row in zip(*fields, strict=True) if row[0] >= part.position]  # type: ignore[arg-type]
     return sorted(taken, key=lambda row: row[:2])
 
 
@@ -176,10 +176,10 @@ async def test_an_end_is_told_once_and_what_comes_then_at_once(bootstrap: str, n
         request = time.monotonic()
         producer.produce(name, b"behind")
         assert producer.flush(60) == 0
-        (item,) = await fetcher.next(SECONDS)
+        (part,) = await fetcher.next(SECONDS)
         assert time.monotonic() - request < 15, "a long poll is answered when something comes"
-        assert (item.position, item.next, item.end) == (1, 2, 2)
-        assert [row[4] for row in rows([item])] == [b"behind"]
+        assert (part.position, part.next, part.end) == (1, 2, 2)
+        assert [row[4] for row in rows([part])] == [b"behind"]
 
 
 async def test_only_so_much_is_held_until_it_is_taken(bootstrap: str, name: str) -> None:
@@ -189,13 +189,13 @@ async def test_only_so_much_is_held_until_it_is_taken(bootstrap: str, name: str)
         producer.produce(name, b"x" * 10_000)
     assert producer.flush(60) == 0
     little = FetchSettings(held_bytes=300_000, partition_bytes=100_000)
-    told = asyncio.Event()
-    async with fetching(bootstrap, {(name, 0): 0}, settings=little, arrived=told.set) as fetcher:
+    reported = asyncio.Event()
+    async with fetching(bootstrap, {(name, 0): 0}, settings=little, arrived=reported.set) as fetcher:
         await eventually(lambda: fetcher._arrivals._bytes >= 300_000, seconds=SECONDS, what="as much is held")
-        while told.is_set():  # until there are no new reports
-            told.clear()
-            await first_of(told.wait(), asyncio.sleep(1.0))
-        held = sum(item.size for item in fetcher.take())
+        while reported.is_set():  # until there are no new reports
+            reported.clear()
+            await first_of(reported.wait(), asyncio.sleep(1.0))
+        held = sum(part.size for part in fetcher.take())
         assert 300_000 <= held < 500_000
         assert (await fetcher.next(SECONDS))[0].batches, "it continues once that is taken"
 

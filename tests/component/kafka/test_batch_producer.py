@@ -56,7 +56,7 @@ async def test_only_what_is_committed_is_seen_in_all_partitions_and_topics(
     other = f"{topic}-other"
     async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:
         await admin.create_topics([NewTopic(other, 1, 1)])
-    told: list[int] = []
+    numbers: list[int] = []
     async with opened(f"tx-{topic}") as producer:
         assert producer.transaction_version == version
         assert await producer.partitions(topic) == 2
@@ -64,10 +64,10 @@ async def test_only_what_is_committed_is_seen_in_all_partitions_and_topics(
         assert await producer.cluster_id()
         await producer.end(commit=True)
         for turn, commit in enumerate([True, False, True, True]):
-            producer.send(topic, 0, batch(f"a{turn}", f"b{turn}"), 2, told.append)
+            producer.send(topic, 0, batch(f"a{turn}", f"b{turn}"), 2, numbers.append)
             producer.send(topic, 1, batch(f"c{turn}"), 1)
             producer.send(other, 0, batch(f"d{turn}"), 1)
-            producer.send(topic, 0, batch(f"e{turn}"), 1, told.append)
+            producer.send(topic, 0, batch(f"e{turn}"), 1, numbers.append)
             if not commit:
                 await producer.flush()  # otherwise nothing of it would be sent yet
             await producer.end(commit=commit)
@@ -76,7 +76,7 @@ async def test_only_what_is_committed_is_seen_in_all_partitions_and_topics(
     assert await visible(kafka.address, topic) == [f"{name}{turn}" for turn in (0, 2, 3) for name in "abe"]
     assert await visible(kafka.address, topic, 1) == ["c0", "c2", "c3"]
     assert await visible(kafka.address, other) == ["d0", "d2", "d3"]
-    assert told == [0, 2, 4, 6, 8, 10, 12, 14]  # each end left a marker
+    assert numbers == [0, 2, 4, 6, 8, 10, 12, 14]  # each end left a marker
 
 
 async def test_what_is_sent_without_a_pause_goes_out_together(kafka: KafkaProxy, topic: str, opened: Open) -> None:
@@ -130,8 +130,8 @@ async def test_batches_arrive_once_and_in_order_through_a_request_that_is_lost(
             if number % 4 == 3:
                 await asyncio.sleep(0)
         await within(60, producer.end(commit=True))
-        for item in lost:
-            await item.seen()
+        for record_batch in lost:
+            await record_batch.seen()
     for partition in (0, 1):
         assert await visible(kafka.address, topic, partition) == numbered("n", 40)[partition::2]
 

@@ -48,7 +48,9 @@ async def sessions(properties: Properties, many: int) -> None:
                     used.append(connection)
                 assert await connection.ask(MetadataRequest([]))
                 await asyncio.sleep(PAUSE_SECONDS)  # otherwise it takes a processor, and so does the broker
-        await eventually(lambda: all(item._writer is None for item in used[:-1]), what="those before are closed")
+        await eventually(
+            lambda: all(connection._writer is None for connection in used[:-1]), what="those before are closed"
+        )
 
 
 async def test_no_request_is_lost_when_a_broker_ends_sessions(

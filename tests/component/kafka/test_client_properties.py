@@ -82,8 +82,8 @@ def sasl(mechanism: str, module: str = SCRAM, secret: str = SECRET, protocol: st
 
 
 def bearer(**options: str) -> Properties:
-    told = " ".join(f'{key}="{value}"' for key, value in options.items())
-    return {**sasl("OAUTHBEARER"), "sasl.jaas.config": f"{OAUTHBEARER} required {told};"}
+    options_text = " ".join(f'{key}="{value}"' for key, value in options.items())
+    return {**sasl("OAUTHBEARER"), "sasl.jaas.config": f"{OAUTHBEARER} required {options_text};"}
 
 
 SSL = {"security.protocol": "SSL"}
@@ -196,23 +196,23 @@ def tells_why(error: KafkaError) -> bool:
 
 def first_error(properties: Properties, counts: Callable[[KafkaError], bool] = tells_why) -> KafkaError:
     """The first relevant problem that librdkafka reports: not only that all brokers are down."""
-    told: list[KafkaError] = []
+    errors: list[KafkaError] = []
 
     def note(error: KafkaError) -> None:
         if counts(error):
-            told.append(error)
+            errors.append(error)
             raise KafkaException(error)
 
     settings: dict[str, Any] = librdkafka_settings(properties, "consumer")
     consumer = Consumer({**settings, "group.id": "refused", "error_cb": note, "log_level": 0})
     try:
         consumer.subscribe(["t"])
-        while not told:
+        while not errors:
             with contextlib.suppress(KafkaException):
                 consumer.poll(0.1)
     finally:
         consumer.close()
-    return told[0]
+    return errors[0]
 
 
 @pytest.mark.parametrize(("listener", "protocol"), [("TLS", "PLAINTEXT"), ("PLAINTEXT", "SSL"), ("SASL", "PLAINTEXT")])
@@ -238,11 +238,11 @@ async def test_no_token_is_no_fault_of_the_brokers(place: Place) -> None:
         patience = {"sasl.login.retry.backoff.ms": "10", "sasl.login.retry.backoff.max.ms": "50"}
         value = place.at("OAUTH", bearer(clientId="me", clientSecret="other"), patience) | {URL_KEY: server.url}
         for server.status, kind in ((503, Unavailable), (401, Unauthenticated)):
-            with pytest.raises(kind, match=rf"^{URL_KEY}: {server.url} ") as told:
+            with pytest.raises(kind, match=rf"^{URL_KEY}: {server.url} ") as caught:
                 async with admin_client(value, client_id="poor"):
                     pass
-            assert str(server.status) in told.value.message
-            assert "security.protocol" not in told.value.message
+            assert str(server.status) in caught.value.message
+            assert "security.protocol" not in caught.value.message
 
 
 async def test_a_refused_token_is_no_silent_success(place: Place) -> None:

@@ -93,8 +93,8 @@ def test_a_spark_sink_tries_again(
         update = run.until(lambda u: u.write.number or u.state == failed.state)
         return list(update.write.ranges)
 
-    (result,) = until(begun, "it has Spark write")
-    assert (result.topic, result.begin, result.end) == (name, 0, 1)
+    (started,) = until(begun, "it has Spark write")
+    assert (started.topic, started.begin, started.end) == (name, 0, 1)
 
 
 def test_a_spark_sink_lives_while_the_server_hangs(
@@ -117,7 +117,7 @@ def test_what_spark_reads_ranges_with_tells_why(broker: SecureBroker, server: To
     java = bearer(broker, server.url)
     properties = portable({**client_settings(java, "consumer"), "group.id": name}, java)
     batches = told_then_given(server, lambda: list(rows([Range(name, 0, 0, 1)], properties)))
-    assert [item for batch in batches for item in batch.column("value").to_pylist()] == [b"one"]
+    assert [value for batch in batches for value in batch.column("value").to_pylist()] == [b"one"]
 
 
 def test_dead_letters_are_read_once_there_is_a_token(broker: SecureBroker, server: TokenServer, name: str) -> None:

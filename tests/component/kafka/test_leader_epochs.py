@@ -24,10 +24,10 @@ async def test_epochs_end_where_their_records_do_and_a_topic_made_anew_has_anoth
         writer.produce(name, b"x", partition=1)
     assert writer.flush(60) == 0
     async with low_level_client({"bootstrap.servers": bootstrap}, client_id="asks", timeout_ms=10_000) as client:
-        told = (await metadata_of(client, [name, f"{name}-none"])).topics
-        assert len(told[name].id) == 22
-        assert [leader.epoch for leader in told[name].partitions.values()] == [0, 0]
-        assert told[f"{name}-none"].code == CODES["UNKNOWN_TOPIC_OR_PARTITION"]
+        topics = (await metadata_of(client, [name, f"{name}-none"])).topics
+        assert len(topics[name].id) == 22
+        assert [leader.epoch for leader in topics[name].partitions.values()] == [0, 0]
+        assert topics[f"{name}-none"].code == CODES["UNKNOWN_TOPIC_OR_PARTITION"]
         request = {(name, 0): 0, (name, 1): 0, (name, 2): 0, (f"{name}-none", 0): 0}
         ends = await epoch_ends(client, request, seconds=5.0)
         assert ends[name, 0] == EpochEnd(0, 0)
@@ -44,6 +44,6 @@ async def test_epochs_end_where_their_records_do_and_a_topic_made_anew_has_anoth
 
         async def another_id() -> bool:
             now = (await metadata_of(client, [name])).topics[name]
-            return now.code == 0 and now.id not in ("", told[name].id)
+            return now.code == 0 and now.id not in ("", topics[name].id)
 
         await eventually(another_id)

@@ -72,8 +72,8 @@ async def forgotten(servers: str, topic: str) -> None:
     async with low_level_client({"bootstrap.servers": servers}, client_id="test", timeout_ms=30_000) as client:
 
         async def empty() -> bool:
-            told: bytes = await client.send(client.get_random_node(), DescribeProducers(topic))
-            return told.endswith(b"\1" + 3 * NO_TAGS)
+            answer: bytes = await client.send(client.get_random_node(), DescribeProducers(topic))
+            return answer.endswith(b"\1" + 3 * NO_TAGS)
 
         assert not await empty()
         await eventually(empty, what="the producer is forgotten")
@@ -121,8 +121,8 @@ async def test_a_source_that_was_idle_for_long_goes_on(
         await eventually(lambda: asyncio.to_thread(reached), what=f"{position} is committed")
 
     def removed() -> bool:
-        told = messages(kafka.address, "__transaction_state", "read_uncommitted")
-        return any(message.value() is None and config["name"].encode() in message.key() for message in told)
+        records = messages(kafka.address, "__transaction_state", "read_uncommitted")
+        return any(message.value() is None and config["name"].encode() in message.key() for message in records)
 
     with hosted(kafka.address, config, log) as process:
         await committed(4)

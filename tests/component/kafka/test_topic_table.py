@@ -135,15 +135,15 @@ async def test_a_topic_that_was_just_made_is_waited_for_in_silence(
     bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker answers for partitions that it does not lead yet that it is not their leader."""
-    told = structlog.testing.CapturingLogger()
-    monkeypatch.setattr(table_module, "log", told)
+    logger = structlog.testing.CapturingLogger()
+    monkeypatch.setattr(table_module, "log", logger)
     partitions = 25
     new = NewTopic(name, num_partitions=partitions, replication_factor=1)
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="maker") as admin:
         assert (await create_missing(admin, [new])) == ({name}, {})
     async with followed(bootstrap, name, partitions, []) as table:
         await table.read_to_end(seconds=SECONDS)
-    assert [call.kwargs for call in told.calls if call.method_name == "warning"] == []
+    assert [call.kwargs for call in logger.calls if call.method_name == "warning"] == []
 
 
 async def test_an_open_transaction_is_waited_for_and_the_time_is_told(bootstrap: str, name: str) -> None:

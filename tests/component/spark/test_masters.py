@@ -187,9 +187,9 @@ async def test_every_number_arrives_once_though_an_executor_is_killed(
             for executor in hosts.cluster.executors():
                 executor.kill()
             assert len(numbers) < NUMBERS, "in the middle"
-        told = spark.service.log.read_text()
-        assert numbers == list(range(NUMBERS)), f"{len(numbers)} numbers; {told[-3000:]}"
-        assert "slot_lost" in told
+        output = spark.service.log.read_text()
+        assert numbers == list(range(NUMBERS)), f"{len(numbers)} numbers; {output[-3000:]}"
+        assert "slot_lost" in output
         await worker.ask("DELETE", "/connectors/numbers")
     await guarded(hosts, spark)
 

@@ -92,8 +92,8 @@ async def test_a_run_goes_from_ticket_to_drain(steady: Worker, tmp_path: Path) -
     ended = await steady.reached(uid, ENDED)
     assert ended.reason == "DRAINED"
     assert ended.progress.records == len(times(tmp_path / uid))
-    told = [u.state for u in steady.updates if u.run_uid == uid]
-    assert told == sorted(told), "states only move forward"
+    states = [u.state for u in steady.updates if u.run_uid == uid]
+    assert states == sorted(states), "states only move forward"
     assert (await steady.get(uid)).progress.records == ended.progress.records
     assert steady.renewed > 0
 
@@ -189,9 +189,9 @@ async def test_a_burst_of_progress_loses_no_state_and_the_newest_wins(steady: Wo
     uid = await steady.running(tmp_path, mode="burst")
     steady.drain(uid)
     ended = await steady.reached(uid, ENDED)
-    told = [u for u in steady.updates if u.run_uid == uid]
+    updates = [u for u in steady.updates if u.run_uid == uid]
     assert ended.progress.records >= 199_999
-    assert len(told) < 20_000, "progress is thinned out on its way"
+    assert len(updates) < 20_000, "progress is thinned out on its way"
 
 
 async def test_a_wrong_or_used_token_is_refused(spark: Spark, steady: Worker, tmp_path: Path) -> None:

@@ -161,8 +161,8 @@ async def checked(home: Home, *, swept: bool = False) -> None:
         there = {(noun, name) for noun in NOUNS for name in snapshot.resources(noun)}
         assert there == {key for key, event in newest.items() if event.type != event_pb2.EVENT_TYPE_DELETED}
         for noun, name in there:
-            told, stored = getattr(newest[noun, name], noun), NOUNS[noun].message(snapshot.resources(noun)[name])
-            assert told == stored, "the last event of a resource has its stored content"
+            published, stored = getattr(newest[noun, name], noun), NOUNS[noun].message(snapshot.resources(noun)[name])
+            assert published == stored, "the last event of a resource has its stored content"
         for cluster in (*snapshot.broker_clusters.values(), *snapshot.worker_clusters.values()):
             now = cluster.update_time
             assert with_status(cluster, snapshot, now) == cluster, (

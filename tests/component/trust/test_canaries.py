@@ -47,9 +47,9 @@ async def answers(installed: Installation) -> str:
     """The answers about members, tokens and all resources."""
     tokens = await stub_of(installed.to_gateway, "access", "join_token").ListJoinTokens(ListJoinTokensRequest())
     watch = stub_of(installed.to_gateway, "event", "watch").Watch(WatchRequest(), timeout=60)
-    told = [str(tokens), str(await installed.nodes()), str(await watch.read())]
+    answer_texts = [str(tokens), str(await installed.nodes()), str(await watch.read())]
     watch.cancel()
-    return "".join(told)
+    return "".join(answer_texts)
 
 
 async def test_nothing_of_it_is_anywhere_else(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,7 @@ async def test_nothing_of_it_is_anywhere_else(tmp_path: Path, capfd: pytest.Capt
         await installed.join("g1", token=await installed.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
         async with installed.agent("n1"):
             await installed.online("n1")
-            told = await answers(installed)
+            answer_text = await answers(installed)
         secrets = {
             "the CA's key": key_of_authority(installed),
             "the node's key": key_of(installed, IdentityKind.NODE, "n1"),
@@ -70,7 +70,7 @@ async def test_nothing_of_it_is_anywhere_else(tmp_path: Path, capfd: pytest.Capt
     out = capfd.readouterr()
     texts = {str(f.relative_to(tmp_path)): f.read_bytes() for f in tmp_path.rglob("*") if f.is_file()}
     assert any(name.startswith("state/state/state.db") for name in texts)
-    texts |= {"answers": told.encode(), "output": (out.out + out.err).encode()}
+    texts |= {"answers": answer_text.encode(), "output": (out.out + out.err).encode()}
     results = {
         (what, place)
         for what, parts in secrets.items()

@@ -354,10 +354,10 @@ async def test_tokens_are_listed_with_who_used_them_and_deleted(trust_system: In
     name = parsed_token(token).name
     await trust_system.join("listed", token=token)
     tokens = stub_of(trust_system.to_gateway, "access", "join_token")
-    result = {
+    listed = {
         join_token.name: join_token for join_token in (await tokens.ListJoinTokens(ListJoinTokensRequest())).join_tokens
     }[name]
-    assert (result.member, result.used_by, result.HasField("use_time")) == ("listed", "listed", True)
+    assert (listed.member, listed.used_by, listed.HasField("use_time")) == ("listed", "listed", True)
     assert parsed_token(token).secret not in (trust_system.state_home.database).read_bytes().decode("latin-1")
     await tokens.DeleteJoinToken(DeleteJoinTokenRequest(name=name))
     with pytest.raises(NotFound, match=f"no join token '{name}'"):

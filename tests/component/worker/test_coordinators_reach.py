@@ -97,10 +97,10 @@ async def test_a_coordinator_that_is_gone_is_noted_and_one_that_moves_is_not(
 
         trio.freeze(REPLICATED)
         try:
-            until, result = time.monotonic() + 1.5 * SILENT_SECONDS, []
+            until, problems = time.monotonic() + 1.5 * SILENT_SECONDS, []
             while time.monotonic() < until:
-                result += filter(None, [await moves.problem()])
+                problems += filter(None, [await moves.problem()])
                 await asyncio.sleep(0.1)
         finally:
             trio.thaw(REPLICATED)
-        assert not result, "another broker is the coordinator"
+        assert not problems, "another broker is the coordinator"

@@ -121,4 +121,4 @@ def plain(value: Any) -> Any:
     """The value without the fields of our offsets that Connect's do not have."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items() if k != "mark"}
-    return [plain(item) for item in value] if isinstance(value, list) else value
+    return [plain(member) for member in value] if isinstance(value, list) else value

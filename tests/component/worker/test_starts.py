@@ -36,10 +36,10 @@ async def test_a_worker_needs_nothing_but_a_broker(
         fields |= {"listeners": f"http://127.0.0.1:{worker.port}", "plugin.path": str(tmp_path / "plugins")}
         file = properties(tmp_path / "w.properties", fields)
         await worker.start("run", file)
-        told = worker.output
+        output = worker.output
         for line in (f"REST       http://127.0.0.1:{worker.port}/", "group      starts", f"Kafka      {bootstrap}"):
-            assert line in told
-        assert "worker_properties_unknown keys=no.such.key" in told
+            assert line in output
+        assert "worker_properties_unknown keys=no.such.key" in output
         await worker.ask(
             "PUT", "/connectors/in/config", {"connector.class": SOURCE, "file": str(source), "topic": "alone-lines"}
         )

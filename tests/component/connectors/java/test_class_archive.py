@@ -47,10 +47,10 @@ async def test_classes_come_from_an_archive_that_is_made_once(tmp_path: Path) ->
         subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout for _ in "12"
     ]
     archive = cache / "classes" / archive_file(jars, find()).name
-    assert [Path(item.strip()) for item in printed] == [archive, archive]
-    result = archive.stat().st_mtime_ns
+    assert [Path(line.strip()) for line in printed] == [archive, archive]
+    written_at = archive.stat().st_mtime_ns
     assert "shared objects file" in loaded(environment, tmp_path / "after.log")
-    assert archive.stat().st_mtime_ns == result
+    assert archive.stat().st_mtime_ns == written_at
     archive.chmod(0o600)
     archive.write_bytes(b"")
     assert "shared objects file" not in loaded(environment, tmp_path / "failed.log"), "an empty one is none"

@@ -35,7 +35,7 @@ def committed(bootstrap: str, name: str, topic: str) -> int:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"})
     committed = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=30)
     consumer.close()
-    return sum(max(0, item.offset) for item in committed)
+    return sum(max(0, partition.offset) for partition in committed)
 
 
 def begin_at_the_start(bootstrap: str, name: str, control: str) -> None:

@@ -98,10 +98,10 @@ def test_mirror_maker_of_java(bootstrap: str, name: str, tmp_path: Path) -> None
         assert process.wait(60) == 0
     actual_messages = messages(bootstrap, remote)
     assert sorted(int(actual_message.value() or b"") for actual_message in actual_messages) == list(range(RECORDS))
-    for item in actual_messages:
-        number = int(item.value() or b"")
-        assert (item.partition(), item.timestamp()[1]) == (number % 2, 10**12 + number)
-        assert (item.key(), item.headers()) == (b"k", [("h", b"\x00\xff")])
+    for message in actual_messages:
+        number = int(message.value() or b"")
+        assert (message.partition(), message.timestamp()[1]) == (number % 2, 10**12 + number)
+        assert (message.key(), message.headers()) == (b"k", [("h", b"\x00\xff")])
     places = {
         (actual_message.partition(), actual_message.offset()): int(actual_message.value() or b"")
         for actual_message in actual_messages

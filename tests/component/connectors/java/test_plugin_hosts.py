@@ -64,7 +64,7 @@ async def test_what_classes_say_is_kept_and_one_that_cannot_be_made_hides_no_oth
     assert acme.java is not None
     async with PluginHost(acme, answer_seconds=60) as host:
         java = java_folders.keep_answers(acme.java, await host.java_answers())
-    versions = {(item.class_name, item.type): item.version for item in java.classes}
+    versions = {(plugin_class.class_name, plugin_class.type): plugin_class.version for plugin_class in java.classes}
     assert versions[RESTLESS, "source"] == "2.5"
     assert versions[STAMP, "transformation"] == "3.1"
     assert java.problem_of(RESTLESS) == java.problem_of(STAMP) == ""

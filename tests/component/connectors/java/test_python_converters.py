@@ -134,5 +134,7 @@ def read(registry: RegistryProcess, role: str, topic: str, payloads: list[bytes 
     converter = AvroConverter({"schema.registry.url": registry.url, "converter.type": role})
     converter.bind(open_registry)
     column = converter.of_topic(topic).to_connect(payloads)
-    assert [(item.type, item.optional) for item in (column.schema_of(0),) if item] == [("string", role == "key")]
+    assert [(schema.type, schema.optional) for schema in (column.schema_of(0),) if schema] == [
+        ("string", role == "key")
+    ]
     return list(column.values)

@@ -43,4 +43,4 @@ def test_every_inner_class_that_is_used_is_recorded() -> None:
         if not name.startswith("util.concurrent") and not name.endswith(PUBLIC)
     }
     assert used
-    assert not [name for name in used if not any(item.endswith(f".{name}") for item in CLASSES)]
+    assert not [name for name in used if not any(class_name.endswith(f".{name}") for class_name in CLASSES)]

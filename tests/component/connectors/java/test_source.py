@@ -50,10 +50,11 @@ def test_a_task_is_told_of_each_record_with_its_place_and_goes_on_from_its_offse
     )
     assert {actual_message.partition() for actual_message in actual_messages} == {0, 1, 2}
     assert actual_messages[0].headers() == [("from", (actual_messages[0].key() or b"").replace(b"k", b"h"))]
-    told = dict(line.split(" ", 1) for line in scripted.noted("record"))
+    offsets_noted = dict(line.split(" ", 1) for line in scripted.noted("record"))
     for message in [*messages(scripted.bootstrap, scripted.name), *actual_messages]:
         assert (
-            told[(message.value() or b"")[1:].decode()] == f"{message.topic()} {message.partition()} {message.offset()}"
+            offsets_noted[(message.value() or b"")[1:].decode()]
+            == f"{message.topic()} {message.partition()} {message.offset()}"
         )
     assert set(scripted.noted("commit")) == {"true"}
     assert scripted.calls.read_text().splitlines()[-1] == "stop"
@@ -139,7 +140,7 @@ def test_each_record_once_whatever_kills_its_slot(scripted: Scripted) -> None:
     assert starts == sorted(starts), "each begins where those before it have committed"
     assert starts[-1] > 0
     assert scripted.values() == [f"v{n}" for n in range(0, 20000, 2)]
-    assert sorted(int(item[1:]) for item in scripted.values(second)) == list(range(1, 20000, 2))
+    assert sorted(int(value[1:]) for value in scripted.values(second)) == list(range(1, 20000, 2))
 
 
 def test_transactions_end_where_the_task_wants_it(scripted: Scripted) -> None:
@@ -173,10 +174,10 @@ def test_records_as_they_are_in_java(scripted: Scripted) -> None:
         0: 1000,
         1: 1000,
     }
-    for item in actual_messages:
-        number = int((item.value() or b"").strip(b"vx"))
-        assert (item.partition(), item.timestamp()[1], item.key()) == (number % 2, 1000 + number, None)
-        assert item.headers() == [("from", b"h%d" % number)]
+    for message in actual_messages:
+        number = int((message.value() or b"").strip(b"vx"))
+        assert (message.partition(), message.timestamp()[1], message.key()) == (number % 2, 1000 + number, None)
+        assert message.headers() == [("from", b"h%d" % number)]
 
 
 def test_batches_are_packed_with_every_codec() -> None:
@@ -304,7 +305,7 @@ def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> 
     }
     converters = {"key.converter": STRING, "value.converter": STRING}
     choice = {"to": "", "stage": "", "exception": "", "since_ms": None, "most": 10, "dry_run": False, "cursor": None}
-    told = replayed(
+    outcome = replayed(
         scripted.log,
         {
             "name": scripted.name,
@@ -315,7 +316,7 @@ def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> 
             **choice,
         },
     )
-    assert (told["sent"], told["failed"], told["lost"]) == (3, 0, 0), told
+    assert (outcome["sent"], outcome["failed"], outcome["lost"]) == (3, 0, 0), outcome
     assert [
         (message.key(), message.value(), message.headers()) for message in messages(scripted.bootstrap, scripted.name)
     ] == [
@@ -327,6 +328,6 @@ def test_dead_letters_are_replayed_through_steps_of_java(scripted: Scripted) -> 
 def test_a_task_without_records_is_told_of_commits_too(scripted: Scripted) -> None:
     with scripted.hosted(records="10", worker={"offset.flush.interval.ms": "300"}) as process:
         scripted.copied(10, process)
-        told = len(scripted.noted("commit"))
-        until(lambda: len(scripted.noted("commit")) >= told + 2, "its task is told again")
+        commits = len(scripted.noted("commit"))
+        until(lambda: len(scripted.noted("commit")) >= commits + 2, "its task is told again")
         scripted.stopped(process)

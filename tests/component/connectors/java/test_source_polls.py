@@ -31,7 +31,7 @@ def scripted(bootstrap: str, name: str, classes: Path, tmp_path: Path) -> Script
 
 def numbers(scripted: Scripted, topic: str = "") -> list[int]:
     """The numbers of the committed records."""
-    return [int(match[1]) for item in scripted.values(topic) if (match := re.search(r"v(\d+)", item, re.IGNORECASE))]
+    return [int(match[1]) for value in scripted.values(topic) if (match := re.search(r"v(\d+)", value, re.IGNORECASE))]
 
 
 @pytest.mark.parametrize("boundary", ["poll", "interval"])

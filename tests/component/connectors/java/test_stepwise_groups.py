@@ -34,9 +34,9 @@ class Shared:
         until(lambda: sorted(self._read()) == sorted(self._sent), f"{len(self._sent)} are read: {self._read()[-3:]}")
 
     def _read(self) -> list[str]:
-        result = self.scripted.values() + [value for other in self._others for value in other.values]
-        assert len(result) == len(set(result)), "nothing twice"
-        return result
+        values = self.scripted.values() + [value for other in self._others for value in other.values]
+        assert len(values) == len(set(values)), "nothing twice"
+        return values
 
     def joined_by(self, other: Member) -> int:
         """The other member's partition, once it has one."""

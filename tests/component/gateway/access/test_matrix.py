@@ -174,13 +174,13 @@ async def outcome(link: Channel, path: str, authorization: str, operation: str, 
         sent = iter([] if method.server_streaming else [request_type])
     seconds = STREAM_SECONDS if method.server_streaming and not expected.isdigit() else 30
     try:
-        result = call(sent, metadata=metadata, timeout=seconds)
+        outcome = call(sent, metadata=metadata, timeout=seconds)
         if method.server_streaming:
-            async for _ in result:
+            async for _ in outcome:
                 break
-            result.cancel()
+            outcome.cancel()
         else:
-            await result
+            await outcome
     except grpc.aio.AioRpcError as error:
         if error.code() is grpc.StatusCode.UNAUTHENTICATED:
             return "401"
@@ -198,13 +198,13 @@ async def test_every_route_lets_in_whom_the_page_says(system: System) -> None:
                 "/nothing" if path.count("/") > 1 else ""
             )
             header = {"Authorization": AUTHORIZATION[cell.column]} if AUTHORIZATION[cell.column] else {}
-            for item in ("GET", "POST", "PUT", "DELETE") if method == "any" else (method,):
-                answer = await http.request(item, path, headers=header)
-                result = {401: "401", 403: "403"}.get(answer.status_code, "yes")
+            for http_method in ("GET", "POST", "PUT", "DELETE") if method == "any" else (method,):
+                answer = await http.request(http_method, path, headers=header)
+                verdict = {401: "401", 403: "403"}.get(answer.status_code, "yes")
                 if path.startswith(("/v1", "/_private")):  # these have proofs of their own
-                    result = "yes" if "keelman" not in answer.headers.get("www-authenticate", "") else result
-                if result != {"own": "yes"}.get(cell.expected, cell.expected):
-                    wrong.append(f"{item} {path} as {cell.column}: {answer.status_code}, not {cell.expected}")
+                    verdict = "yes" if "keelman" not in answer.headers.get("www-authenticate", "") else verdict
+                if verdict != {"own": "yes"}.get(cell.expected, cell.expected):
+                    wrong.append(f"{http_method} {path} as {cell.column}: {answer.status_code}, not {cell.expected}")
     assert wrong == []
 
 

@@ -52,7 +52,7 @@ async def test_a_definition_is_applied(system: System, gateway: Channel, demo: s
     await eventually(failed, what="the workers' answers are reported")
     assert system.connectors[demo]["defined here"] == FILE_SOURCE | {"name": "defined here"}
     listed = (await operations.ListOperations(ListOperationsRequest(target=begun.target))).operations
-    assert [item.name for item in listed] == [begun.name]
+    assert [connector.name for connector in listed] == [begun.name]
     await operations.DeleteOperation(DeleteOperationRequest(name=begun.name))
     request = definitions.DeleteConnectorDefinitionRequest(name="defined", keep_connector=True)
     await stub.DeleteConnectorDefinition(request)

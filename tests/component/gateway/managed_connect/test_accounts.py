@@ -138,7 +138,7 @@ def test_creates_that_race_at_two_gateways_stay_within_the_quota(bare: Bare) -> 
     first = clients[0].create_connector(**scaled)["connectorArn"]
     left = 4 - 2 - already
     told = raced("create_connector", [others(f"raced-{n}") for n in range(6)])
-    assert [item for item in told if isinstance(item, tuple)] == [LIMIT] * (6 - left)
+    assert [answer for answer in told if isinstance(answer, tuple)] == [LIMIT] * (6 - left)
     assert refusal(clients[1].create_connector, **others("more", capacity=provisioned(2))) == LIMIT
     assert len(clients[0].list_connectors()["connectors"]) == already + 1 + left
     assert clients[0].describe_connector(connectorArn=first)["capacity"] == autoscaled()
@@ -147,11 +147,11 @@ def test_creates_that_race_at_two_gateways_stay_within_the_quota(bare: Bare) -> 
         ("create_worker_configuration", configuration, "worker_configurations", 2),
     ):
         told = raced(method, [make(f"raced-{n}") for n in range(5)])
-        refused = [item for item in told if isinstance(item, tuple)]
+        refused = [outcome for outcome in told if isinstance(outcome, tuple)]
         assert set(refused) == {LIMIT}
         answer = getattr(clients[0], f"list_{listed}")()
-        results = [item for key, all_ in answer.items() if key != "ResponseMetadata" for item in all_]
-        assert len([result for result in results if result["name"] != "built-in"]) == count
+        results = [resource for key, all_ in answer.items() if key != "ResponseMetadata" for resource in all_]
+        assert len([configuration for configuration in results if configuration["name"] != "built-in"]) == count
 
 
 async def test_buckets_and_secrets_are_those_of_the_account(bare: Bare) -> None:
@@ -177,7 +177,9 @@ async def test_buckets_and_secrets_are_those_of_the_account(bare: Bare) -> None:
         stub: Any = DedicatedConnectorServiceStub(link)
         listed = (await stub.ListDedicatedConnectors(ListDedicatedConnectorsRequest())).dedicated_connectors
     scopes = {
-        item.spec.connector: item.spec.properties.get(SCOPE) for item in listed if "scoped" in item.spec.connector
+        definition.spec.connector: definition.spec.properties.get(SCOPE)
+        for definition in listed
+        if "scoped" in definition.spec.connector
     }
     assert scopes == {
         "scoped-others-logs-True": "999988887777/*", "scoped-logs-False": "999988887777/*", "scoped": None,

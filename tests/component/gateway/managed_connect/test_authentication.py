@@ -98,16 +98,16 @@ async def test_who_says_nothing_is_refused_by_such_brokers(bare: Bare, broker: S
 
 def test_a_role_that_is_not_known_is_refused_with_the_reason(bare: Bare, broker: SecureBroker) -> None:
     sent = connector("unknown", broker.at("SASLTLS"), CONFIG, **IAM, **TLS)
-    told = bad_request(bare.sdk.create_connector, **sent)
-    assert told.startswith("Invalid parameter serviceExecutionRoleArn: IAM is a role's client properties")
-    assert "gateway.managed_connect_access_file" in told
+    message = bad_request(bare.sdk.create_connector, **sent)
+    assert message.startswith("Invalid parameter serviceExecutionRoleArn: IAM is a role's client properties")
+    assert "gateway.managed_connect_access_file" in message
 
 
 def test_a_role_of_another_account_is_refused(bare: Bare, broker: SecureBroker) -> None:
     other = sdk_client(bare.endpoints[0], OTHER_KEY, OTHER_SECRET)
     sent = connector("theirs", broker.at("SASLTLS"), CONFIG, **IAM, **TLS) | {"serviceExecutionRoleArn": GOOD}
-    told = bad_request(other.create_connector, **sent)
+    message = bad_request(other.create_connector, **sent)
     assert (
-        told
+        message
         == f"Invalid parameter serviceExecutionRoleArn: It must be a role of the caller's account, {OTHER_ACCOUNT}."
     )

@@ -11,13 +11,13 @@ async def test_an_autoscaled_connector_runs_with_tasks_for_its_workers(world: Wo
     scaled = {"minWorkerCount": 1, "maxWorkerCount": 2, "mcuCount": 1}
     sent = connector("scaled", world.bootstrap, file_source(source, "managed-scaled"), capacity={"autoScaling": scaled})
     arn = sdk.create_connector(**sent)["connectorArn"]
-    told = await world.state(arn, "RUNNING")
+    described = await world.state(arn, "RUNNING")
     policies = {
         "scaleInPolicy": {"cpuUtilizationPercentage": 20}, "scaleOutPolicy": {"cpuUtilizationPercentage": 80},
     }  # fmt: skip
-    assert told["capacity"] == {"autoScaling": scaled | policies}
-    assert told["connectorConfiguration"] == sent["connectorConfiguration"]
-    version = told["currentVersion"]
+    assert described["capacity"] == {"autoScaling": scaled | policies}
+    assert described["connectorConfiguration"] == sent["connectorConfiguration"]
+    version = described["currentVersion"]
     same = {"autoScaling": scaled | policies}
     identical = bad_request(sdk.update_connector, connectorArn=arn, currentVersion=version, capacity=same)
     assert identical.startswith("Invalid parameter autoScaling: The specified parameter value is identical")
@@ -42,5 +42,7 @@ async def test_capacities_that_cannot_be(world: World, tmp_path: Path) -> None:
             "capacity.autoScaling.maxAutoscalingTaskCount",
         ),
     ):
-        told = bad_request(world.sdk.create_connector, **connector("none", world.bootstrap, config, capacity=capacity))
-        assert told.startswith(f"Invalid parameter {member}: "), told
+        message = bad_request(
+            world.sdk.create_connector, **connector("none", world.bootstrap, config, capacity=capacity)
+        )
+        assert message.startswith(f"Invalid parameter {member}: "), message

@@ -55,7 +55,7 @@ def older_client(endpoint: str, folder: Path) -> Any:
         if "members" in shape:
             shape["members"] = {key: member for key, member in shape["members"].items() if key not in dropped}
         if "enum" in shape:
-            shape["enum"] = [item for item in shape["enum"] if item not in LATER_STATES]
+            shape["enum"] = [state for state in shape["enum"] if state not in LATER_STATES]
     place = folder / "kafkaconnect" / model["metadata"]["apiVersion"]
     place.mkdir(parents=True)
     (place / "service-2.json").write_text(json.dumps(model))
@@ -117,9 +117,9 @@ def test_the_command_line(bare: Bare, tmp_path: Path) -> None:
 
     sent = json.dumps(connector("by-command", NOWHERE, CONFIG, tags={"team": "blue"}))
     arn = called("create-connector", "--cli-input-json", sent)["connectorArn"]
-    told = called("describe-connector", "--connector-arn", arn)
-    assert (told["connectorName"], told["networkType"]) == ("by-command", "IPV4")
-    assert told["creationTime"]
+    described = called("describe-connector", "--connector-arn", arn)
+    assert (described["connectorName"], described["networkType"]) == ("by-command", "IPV4")
+    assert described["creationTime"]
     called("tag-resource", "--resource-arn", arn, "--tags", "more=x y")
     tags = called("list-tags-for-resource", "--resource-arn", arn)["tags"]
     assert tags == {"team": "blue", "more": "x y"}
@@ -128,15 +128,15 @@ def test_the_command_line(bare: Bare, tmp_path: Path) -> None:
     assert called("delete-connector", "--connector-arn", arn)["connectorState"] == "DELETING"
 
 
-def judged(said: Any) -> None:
+def judged(answer: Any) -> None:
     """Checks the answers that a program in another language received."""
-    assert said["tags"] == {"a b": "c&d"}
-    assert said["conflict"] is True
-    assert -60 < said["age"] < 120
-    assert -60 < said["born"] < 120
-    assert (said["state"], said["out"]) == ("CREATING", 80)
-    assert said["none"] == "NotFoundException"
-    assert said["plugins"] == ["built-in"]
+    assert answer["tags"] == {"a b": "c&d"}
+    assert answer["conflict"] is True
+    assert -60 < answer["age"] < 120
+    assert -60 < answer["born"] < 120
+    assert (answer["state"], answer["out"]) == ("CREATING", 80)
+    assert answer["none"] == "NotFoundException"
+    assert answer["plugins"] == ["built-in"]
 
 
 def arguments(bare: Bare) -> list[str]:

@@ -87,11 +87,11 @@ async def test_what_the_state_service_refuses(world: tuple[Refusing, str], raw: 
     for code, kind in OF_CODE.items():
         world[0].code = code
         conflicts = "ConflictException" in declared(operation) and code in AS_CONFLICT
-        told = await _sent(raw, request(operation))
+        answer = await _sent(raw, request(operation))
         expected_kind = "ConflictException" if conflicts else kind
-        assert (told.kind, told.status) == (expected_kind, STATUS[expected_kind]), (operation, code, told)
-        assert told.message, told
-        produced.add(told.kind)
+        assert (answer.kind, answer.status) == (expected_kind, STATUS[expected_kind]), (operation, code, answer)
+        assert answer.message, answer
+        produced.add(answer.kind)
     assert produced == declared(operation), "each is produced, and no other"
 
 
@@ -108,6 +108,6 @@ async def test_who_does_not_sign_is_forbidden(world: tuple[Refusing, str], opera
     assert (answer.status_code, answer.headers["x-amzn-errortype"]) == (403, "ForbiddenException")
     assert answer.json() == {"message": "Missing Authentication Token"}
     forged = Raw(world[1], secret=OTHER_SECRET)
-    told = await asyncio.to_thread(forged.send, wire)
+    forged_answer = await asyncio.to_thread(forged.send, wire)
     forged.close()
-    assert (told.status, told.kind) == (403, "ForbiddenException")
+    assert (forged_answer.status, forged_answer.kind) == (403, "ForbiddenException")

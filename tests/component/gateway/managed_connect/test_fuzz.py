@@ -185,5 +185,5 @@ def test_answers_to_requests_by_chance(endpoint: tuple[str, dict[str, str]], htt
 
 def _has_no_null(value: Any) -> bool:
     if isinstance(value, dict):
-        return all(_has_no_null(item) for item in value.values())
-    return all(_has_no_null(item) for item in value) if isinstance(value, list) else value is not None
+        return all(_has_no_null(member) for member in value.values())
+    return all(_has_no_null(member) for member in value) if isinstance(value, list) else value is not None

@@ -62,12 +62,12 @@ async def test_connectors_copy_by_the_tokens_of_their_role(broker: SecureBroker,
                 "connector.class": f"{FILE}SinkConnector", "file": str(output), "topics": "by-token", "tasks.max": "1",
             }  # fmt: skip
             connector_arns = [
-                world.sdk.create_connector(**item)["connectorArn"]
-                for item in (source, connector("by-token-out", servers, sink, **AS_ROLE))
+                world.sdk.create_connector(**request)["connectorArn"]
+                for request in (source, connector("by-token-out", servers, sink, **AS_ROLE))
             ]
             for arn in connector_arns:
-                told = await world.state(arn, "RUNNING", seconds=240)
-                assert "secret" not in json.dumps(told, default=str)
+                described = await world.state(arn, "RUNNING", seconds=240)
+                assert "secret" not in json.dumps(described, default=str)
             await eventually(lambda: output.exists() and output.read_text() == "one\ntwo\n", seconds=90, what="copied")
             requested_len = len(tokens.asked)
             assert requested_len >= 2, "the state service and the workers have tokens of their own"
@@ -120,12 +120,12 @@ async def _described(world: World, name: str, key: str, content: str, state: str
 
 
 async def _imported(world: World, name: str, key: str, content: str, data: bytes) -> str:
-    told = await _described(world, name, key, content, "ACTIVE")
-    assert told["latestRevision"]["fileDescription"] == {
+    described = await _described(world, name, key, content, "ACTIVE")
+    assert described["latestRevision"]["fileDescription"] == {
         "fileMd5": hashlib.md5(data).hexdigest(), "fileSize": len(data),
     }  # fmt: skip
-    assert told["latestRevision"]["contentType"] == content
-    arn: str = told["customPluginArn"]
+    assert described["latestRevision"]["contentType"] == content
+    arn: str = described["customPluginArn"]
     return arn
 
 
@@ -145,8 +145,8 @@ async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
     of_worker = {"workerConfigurationArn": worker_configuration["workerConfigurationArn"], "revision": 1}
     sent = connector(name, world.bootstrap, config, plugins=plugins(plugin), workerConfiguration=of_worker)
     arn = sdk.create_connector(**sent)["connectorArn"]
-    told = await world.state(arn, "RUNNING", seconds=240)
-    assert told["connectorConfiguration"] == config
+    described = await world.state(arn, "RUNNING", seconds=240)
+    assert described["connectorConfiguration"] == config
 
     async def values(count: int) -> list[bytes]:
         async def found() -> list[bytes] | None:

@@ -77,18 +77,18 @@ async def the_workers_change(world: World, arn: str, own_arn: str) -> None:
     assert bad_request(sdk.update_connector, **busy)
     assert refusal(sdk.pause_connector, connectorArn=arn)[0] == "ConflictException"
     assert bad_request(sdk.restart_connector, connectorArn=arn)
-    told = await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE")
-    assert told["connectorOperationType"] == "UPDATE_WORKER_SETTING"
-    assert told["operationSteps"] == steps("UPDATE_WORKER_SETTING")
-    assert told["originWorkerSetting"] == {
+    operation = await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE")
+    assert operation["connectorOperationType"] == "UPDATE_WORKER_SETTING"
+    assert operation["operationSteps"] == steps("UPDATE_WORKER_SETTING")
+    assert operation["originWorkerSetting"] == {
         "capacity": provisioned(), "plugins": plugins(),
         "workerConfiguration": {"workerConfigurationArn": own_arn, "revision": 1},
     }  # fmt: skip
-    assert told["targetWorkerSetting"] == {
+    assert operation["targetWorkerSetting"] == {
         "capacity": provisioned(2, 1), "plugins": plugins(), "useDefaultWorkerConfiguration": True,
     }  # fmt: skip
-    assert "errorInfo" not in told
-    assert told["endTime"] >= told["creationTime"]
+    assert "errorInfo" not in operation
+    assert operation["endTime"] >= operation["creationTime"]
     after = await world.state(arn, "RUNNING")
     assert after["capacity"] == provisioned(2, 1)
     assert "workerConfiguration" not in after
@@ -103,8 +103,8 @@ async def the_configuration_changes(world: World, arn: str, tmp_path: Path) -> N
     before = sdk.describe_connector(connectorArn=arn)
     former, version = before["connectorConfiguration"], before["currentVersion"]
     other = {**former, "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector"}
-    told = bad_request(sdk.update_connector, connectorArn=arn, currentVersion=version, connectorConfiguration=other)
-    assert told.startswith("Invalid parameter connectorConfiguration: connector.class cannot be changed")
+    message = bad_request(sdk.update_connector, connectorArn=arn, currentVersion=version, connectorConfiguration=other)
+    assert message.startswith("Invalid parameter connectorConfiguration: connector.class cannot be changed")
     same = bad_request(sdk.update_connector, connectorArn=arn, currentVersion=version, connectorConfiguration=former)
     assert IDENTICAL in same
     expected = {**former, "file": str(tmp_path / "others"), "db.password": "s3cret"}

@@ -50,11 +50,11 @@ def raw(bare: Bare) -> Iterator[Raw]:
 
 def refused(raw: Raw, case: Case, there: There) -> str:
     """The message of a case, which must be refused."""
-    told = raw.send(case.make(Wire.of(case.operation, legal(case.operation, there))))
+    answer = raw.send(case.make(Wire.of(case.operation, legal(case.operation, there))))
     kind = {400: "BadRequestException", 404: "NotFoundException"}[case.status]
-    assert (told.status, told.kind) == (case.status, kind), told
+    assert (answer.status, answer.kind) == (case.status, kind), answer
     assert kind in {error_shape.name for error_shape in MODEL.operation_model(case.operation).error_shapes}
-    return told.message
+    return answer.message
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -75,8 +75,10 @@ def test_the_walk_comes_by_every_member() -> None:
     every = {
         (name, member) for name in MODEL.operation_names for member in members(MODEL.operation_model(name).input_shape)
     }
-    missed = {item for operation, item in every - walked}
-    assert missed == {"connectorNamePrefix", "namePrefix"} - {item for _, item in walked}, "of which nothing is wrong"
+    missed = {member for operation, member in every - walked}
+    assert missed == {"connectorNamePrefix", "namePrefix"} - {member for _, member in walked}, (
+        "of which nothing is wrong"
+    )
 
 
 def members(shape: Any, *path: str) -> Iterator[str]:
@@ -134,9 +136,9 @@ NOT_TOGETHER = [
 
 @pytest.mark.parametrize(("member", "fields"), NOT_TOGETHER, ids=lambda value: value if isinstance(value, str) else "")
 def test_what_is_not_legal_together_is_named(raw: Raw, member: str, fields: dict[str, Any]) -> None:
-    told = raw.send(Wire.of("CreateConnector", fields))
-    assert (told.status, told.kind) == (400, "BadRequestException"), told
-    assert told.message.startswith(f"Invalid parameter {member}"), told.message
+    answer = raw.send(Wire.of("CreateConnector", fields))
+    assert (answer.status, answer.kind) == (400, "BadRequestException"), answer
+    assert answer.message.startswith(f"Invalid parameter {member}"), answer.message
 
 
 @pytest.mark.parametrize(
@@ -166,10 +168,12 @@ def test_updates_that_cannot_be(raw: Raw, there: There, member: str, status: int
         present_ref = ref if sent is ... else {key: ref[key] if value is ... else value for key, value in sent.items()}
         fields = fields | {"workerConfiguration": present_ref}
     target = {"connectorArn": there["connectorArn"], "currentVersion": there["currentVersion"]}
-    told = raw.send(Wire.of("UpdateConnector", target | fields))
-    assert told.status == status, told
+    answer = raw.send(Wire.of("UpdateConnector", target | fields))
+    assert answer.status == status, answer
     if status == 400:
-        assert told.message.startswith(f"Invalid parameter {member}: " if member else "Exactly one of "), told.message
+        assert answer.message.startswith(f"Invalid parameter {member}: " if member else "Exactly one of "), (
+            answer.message
+        )
 
 
 @pytest.mark.parametrize(
@@ -183,16 +187,16 @@ def test_updates_that_cannot_be(raw: Raw, there: There, member: str, status: int
     ],
 )
 def test_worker_configurations_that_cannot_be(raw: Raw, content: str, named: str) -> None:
-    told = raw.send(Wire.of("CreateWorkerConfiguration", {"name": "wrong", "propertiesFileContent": content}))
-    assert told.status == 400, told
-    assert told.message.startswith("Invalid parameter propertiesFileContent: "), told.message
-    assert named in told.message
+    answer = raw.send(Wire.of("CreateWorkerConfiguration", {"name": "wrong", "propertiesFileContent": content}))
+    assert answer.status == 400, answer
+    assert answer.message.startswith("Invalid parameter propertiesFileContent: "), answer.message
+    assert named in answer.message
 
 
 def test_a_body_that_is_no_json(raw: Raw) -> None:
     for content in (b"{", b"\xff", b"{} {}", b"nul"):
-        told = raw.send_bytes("POST", "/v1/connectors", "", content)
-        assert (told.status, told.message) == (400, "The request's body is not JSON."), told
+        answer = raw.send_bytes("POST", "/v1/connectors", "", content)
+        assert (answer.status, answer.message) == (400, "The request's body is not JSON."), answer
 
 
 def test_what_was_refused_is_not_there(bare: Bare) -> None:

@@ -75,16 +75,16 @@ async def test_a_plugin_that_cannot_be_says_why(world: World) -> None:
         ("missing", "nowhere.zip", "PluginError.ObjectNotFound"), ("broken", "broken.zip", "PluginError.NotZip"),
     ):  # fmt: skip
         arn = sdk.create_custom_plugin(**plugin(name, key))["customPluginArn"]
-        told = await described(world, arn, "CREATE_FAILED")
-        assert told["stateDescription"]["code"] == code
-        assert key in told["stateDescription"]["message"]
-        assert "latestRevision" not in told
+        message = await described(world, arn, "CREATE_FAILED")
+        assert message["stateDescription"]["code"] == code
+        assert key in message["stateDescription"]["message"]
+        assert "latestRevision" not in message
         created_connector = connector(f"with-{name}", world.bootstrap, {"connector.class": "X"}, plugins=plugins(arn))
         assert "CREATE_FAILED, not ACTIVE" in bad_request(sdk.create_connector, **created_connector)
         sdk.delete_custom_plugin(customPluginArn=arn)
     wrong = plugin("wrong", "x.zip")
     wrong["location"]["s3Location"]["bucketArn"] = "arn:aws:iam:::x"
-    told = bad_request(sdk.create_custom_plugin, **wrong)
-    assert told.startswith("Invalid parameter location.s3Location.bucketArn: ")
+    message = bad_request(sdk.create_custom_plugin, **wrong)
+    assert message.startswith("Invalid parameter location.s3Location.bucketArn: ")
     assert "contentType" in bad_request(sdk.create_custom_plugin, **plugin("wrong", "x.zip", contentType="TAR"))
     assert refusal(sdk.create_custom_plugin, **plugin("built-in", "x.zip"))[0] == "ConflictException"

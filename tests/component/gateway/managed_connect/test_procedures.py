@@ -158,11 +158,11 @@ async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_
                 file.write("more\n")
             return None
 
-        told = await eventually(over, seconds=120, every=0.2, what="it is taken back")
-        assert [operation_step["stepState"] for operation_step in told["operationSteps"]] == steps, told
-        assert told["errorInfo"]["code"] == code, told
-        assert named in told["errorInfo"]["message"]
-        assert told["endTime"] >= told["creationTime"]
+        operation = await eventually(over, seconds=120, every=0.2, what="it is taken back")
+        assert [operation_step["stepState"] for operation_step in operation["operationSteps"]] == steps, operation
+        assert operation["errorInfo"]["code"] == code, operation
+        assert named in operation["errorInfo"]["message"]
+        assert operation["endTime"] >= operation["creationTime"]
         after = await world.state(arn, "RUNNING", seconds=240)
         assert (after["connectorConfiguration"], after["currentVersion"]) == (config, version)
         assert after["capacity"] == connector("x", "y", {})["capacity"]

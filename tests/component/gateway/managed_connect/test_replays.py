@@ -58,20 +58,20 @@ async def test_a_request_is_refused_where_another_gateway_has_taken_it(bare: Bar
     assert (await request.sent(first)).status == 200
     bare.sdk.untag_resource(resourceArn=arn, tagKeys=["one"])
     for endpoint in (second, first):
-        told = await request.sent(endpoint)
-        assert (told.status, told.kind, told.message) == (403, "ForbiddenException", USED)
+        answer = await request.sent(endpoint)
+        assert (answer.status, answer.kind, answer.message) == (403, "ForbiddenException", USED)
     assert sdk_client(second).list_tags_for_resource(resourceArn=arn)["tags"] == {}
 
     tried = Recorded(bare, arn, "two")
     for endpoint, number in ((first, 1), (second, 2)):
-        told = await tried.sent(endpoint, amz_sdk_invocation_id="00000000-one", amz_sdk_request=f"attempt={number}")
-        assert told.status == 200, "another try of one call"
+        answer = await tried.sent(endpoint, amz_sdk_invocation_id="00000000-one", amz_sdk_request=f"attempt={number}")
+        assert answer.status == 200, "another try of one call"
 
     waiting = Recorded(bare, arn, "three")
     bare.state.stop()
-    told = await waiting.sent(first)
-    assert (told.status, told.kind) == (503, "ServiceUnavailableException"), "it is unknown whether it was taken"
+    answer = await waiting.sent(first)
+    assert (answer.status, answer.kind) == (503, "ServiceUnavailableException"), "it is unknown whether it was taken"
     await bare.state.start()
-    told = await request.sent(second)
-    assert (told.status, told.message) == (403, USED), "a state service that was started again still knows it"
+    answer = await request.sent(second)
+    assert (answer.status, answer.message) == (403, USED), "a state service that was started again still knows it"
     assert (await waiting.sent(second)).status == 200, "it was not taken"

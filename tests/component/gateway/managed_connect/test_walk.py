@@ -55,16 +55,18 @@ async def test_the_walk_through(world: World, tmp_path: Path) -> None:
     begins, _, rest = first.partition("export AWS_ACCESS_KEY_ID")
     assert "keelman up" in begins
     script = "set -euo pipefail\n" + f"export AWS_ACCESS_KEY_ID{rest}{own}"
-    for text, result in (
+    for text, expected in (
         ("AWS_ACCESS_KEY_ID=any", f"AWS_ACCESS_KEY_ID={KEY}"), ("SECRET_ACCESS_KEY=any", f"SECRET_ACCESS_KEY={SECRET}"),
         ("http://127.0.0.1:7480", world.endpoint), ("~/.keelman", str(world.keelman.home)),
         ("/tmp/lines", str(tmp_path / "lines")), ('"lines\\"', '"walked\\"'), ("list-connectors --query", ARN_OF),
     ):  # fmt: skip
         assert text in script, text
-        script = script.replace(text, result)
-    told = await said(tmp_path, "bash", "-c", script, BROKERS=world.bootstrap, AWS_PAGER="", AWS_CONFIG_FILE=os.devnull)
-    assert '"ACTIVE"' in told
-    assert '"fileMd5"' in told
+        script = script.replace(text, expected)
+    printed = await said(
+        tmp_path, "bash", "-c", script, BROKERS=world.bootstrap, AWS_PAGER="", AWS_CONFIG_FILE=os.devnull
+    )
+    assert '"ACTIVE"' in printed
+    assert '"fileMd5"' in printed
     listed = world.sdk.list_connectors(connectorNamePrefix="walked")["connectors"]
     (arn,) = [entry["connectorArn"] for entry in listed]
     await world.state(arn, "RUNNING")

@@ -78,8 +78,8 @@ async def test_what_is_missing_is_a_bad_request(api: JsClient, group: str, kind:
     assert (missing.status, missing.code) == (400, NO_SUCH)
     assert key("nobody", group) in missing.message
     for verb in VERBS.get(kind, ()):
-        result = await api.refused("PUT", f"/{kind}/nobody/{verb}", group=group)
-        assert (result.status, result.code) == (400, NO_SUCH), verb
+        refusal = await api.refused("PUT", f"/{kind}/nobody/{verb}", group=group)
+        assert (refusal.status, refusal.code) == (400, NO_SUCH), verb
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -87,14 +87,16 @@ async def test_names_are_checked_in_body_and_url(api: JsClient, group: str, kind
     for name in ("ABC", "a-b", "a_b", "a" * 26, "ä", "a b", "a/b", "a\n"):
         for field in ("name", "group"):
             body = {"group": group, "name": "one", **MINIMAL[kind], field: name}
-            result = await api.refused("POST", f"/{kind}", body)
-            assert (result.status, result.code) == (400, BAD_VALUE), (field, name)
-            assert result.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$'), result.message
+            refusal = await api.refused("POST", f"/{kind}", body)
+            assert (refusal.status, refusal.code) == (400, BAD_VALUE), (field, name)
+            assert refusal.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$'), (
+                refusal.message
+            )
     for name in ("ABC", "a-b", "a" * 26):
         for method in ("GET", "PUT", "DELETE"):
-            result = await api.refused(method, f"/{kind}/{name}", MINIMAL[kind] if method == "PUT" else None)
-            assert (result.status, result.code) == (400, BAD_VALUE), (method, name)
-            assert result.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$')
+            refusal = await api.refused(method, f"/{kind}/{name}", MINIMAL[kind] if method == "PUT" else None)
+            assert (refusal.status, refusal.code) == (400, BAD_VALUE), (method, name)
+            assert refusal.message.endswith(f'the value "{name}" is not matched to [a-z0-9\\.]{{1,25}}$')
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -220,24 +222,24 @@ BAD_FIELDS: dict[str, tuple[dict[str, Any], str]] = {
 async def test_a_bad_field_is_named(api: JsClient, group: str, what: str) -> None:
     fields, message = BAD_FIELDS[what]
     body = {"group": group, "name": "one", **MINIMAL["workers"], **fields}
-    result = await api.refused("POST", "/workers", body)
+    refusal = await api.refused("POST", "/workers", body)
     if what != "bad name in a key":  # a key of a broker cluster that does not exist
-        assert (result.status, result.code) == (400, BAD_VALUE), result
-    assert message in result.message, result
+        assert (refusal.status, refusal.code) == (400, BAD_VALUE), refusal
+    assert message in refusal.message, refusal
     assert await api.list("workers", group=group) == []
     await api.create("workers", group=group, name="one", **MINIMAL["workers"])
     changed = {k: v for k, v in fields.items() if v is not None and v != 1}  # imageName is ignored
     if changed and what != "bad name in a key":
-        result = await api.refused("PUT", "/workers/one", changed, group=group)
-        assert (result.status, result.code) == (400, BAD_VALUE)
+        refusal = await api.refused("PUT", "/workers/one", changed, group=group)
+        assert (refusal.status, refusal.code) == (400, BAD_VALUE)
 
 
 async def test_all_missing_fields_are_named(api: JsClient) -> None:
-    result = await api.refused("POST", "/workers", {})
-    assert re.fullmatch(r"Set\((\S+), (\S+)\) are required!!!", result.message), result
-    assert {"nodeNames", "brokerClusterKey"} <= set(re.split(r"[(), ]+", result.message))
-    result = await api.refused("PUT", "/workers/new", {"nodeNames": ["node00"]})
-    assert result.message == "Set(brokerClusterKey) are required!!!"
+    refusal = await api.refused("POST", "/workers", {})
+    assert re.fullmatch(r"Set\((\S+), (\S+)\) are required!!!", refusal.message), refusal
+    assert {"nodeNames", "brokerClusterKey"} <= set(re.split(r"[(), ]+", refusal.message))
+    refusal = await api.refused("PUT", "/workers/new", {"nodeNames": ["node00"]})
+    assert refusal.message == "Set(brokerClusterKey) are required!!!"
 
 
 async def test_nulls_are_dropped(api: JsClient, group: str) -> None:
@@ -302,10 +304,10 @@ async def test_put_of_a_missing_object_creates_it(api: JsClient, group: str) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_the_js_client_updates_with_the_whole_object(api: JsClient, group: str, kind: str) -> None:
-    result = await api.create(kind, group=group, name="one", **MINIMAL[kind])
+    document = await api.create(kind, group=group, name="one", **MINIMAL[kind])
     for tags in ({"displayName": "mine"}, {}):
         updated = await api.update(kind, "one", group, tags=tags)
-        assert updated == result | {"tags": tags, "lastModified": updated["lastModified"]}
+        assert updated == document | {"tags": tags, "lastModified": updated["lastModified"]}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -320,11 +322,11 @@ async def test_the_scala_client_reads_what_it_created(world: OharaWorld, api: Js
 
 async def test_put_of_what_runs_is_refused(api: JsClient, group: str) -> None:
     await brokers(api, "bk", group)
-    result = await api.refused("PUT", "/brokers/bk", {"tags": {}}, group=group)
-    assert (result.status, result.code) == (500, DATA_CHECK)
-    assert result.message == f"type:broker  {key('bk', group)} MUST be stopped"
-    result = await api.refused("PUT", "/zookeepers/bk", {"tags": {}}, group=group)
-    assert result.message == f"type:zookeeper  {key('bk', group)} MUST be stopped"
+    refusal = await api.refused("PUT", "/brokers/bk", {"tags": {}}, group=group)
+    assert (refusal.status, refusal.code) == (500, DATA_CHECK)
+    assert refusal.message == f"type:broker  {key('bk', group)} MUST be stopped"
+    refusal = await api.refused("PUT", "/zookeepers/bk", {"tags": {}}, group=group)
+    assert refusal.message == f"type:zookeeper  {key('bk', group)} MUST be stopped"
 
 
 async def test_what_a_path_may_not_have_is_refused(api: JsClient) -> None:

@@ -49,8 +49,8 @@ async def test_an_object_is_made_by_put_under_the_key_of_the_url(wire: JsClient,
 
 
 async def test_a_volume_starts_and_stops_and_is_deleted_stopped(wire: JsClient, group: str) -> None:
-    result = await wire.create("volumes", group=group, name="v", nodeNames=["node00"], path="/tmp/v")
-    assert "state" not in result
+    document = await wire.create("volumes", group=group, name="v", nodeNames=["node00"], path="/tmp/v")
+    assert "state" not in document
     await wire.act("volumes", "v", "start", group)
     await wire.act("volumes", "v", "start", group)
     assert (await wire.get("volumes", "v", group))["state"] == "RUNNING"

@@ -58,9 +58,9 @@ async def test_the_same_key_again_is_refused_and_another_group_is_another_file(w
 
 
 async def test_put_changes_tags_alone(wire: JsClient, group: str) -> None:
-    result = await uploaded(wire, b"text", "my file.txt", group=group)
+    document = await uploaded(wire, b"text", "my file.txt", group=group)
     changed = await wire.ok("PUT", "/files/my%20file.txt", {"tags": {"x": [1]}, "size": 7}, group=group)
-    assert changed == result | {"tags": {"x": [1]}, "lastModified": changed["lastModified"]}
+    assert changed == document | {"tags": {"x": [1]}, "lastModified": changed["lastModified"]}
     none = await wire.refused("PUT", "/files/none", {"tags": {}}, group=group)
     assert (none.code, none.message) == (ILLEGAL_ARGUMENT, "Updating an nonexistent file is not allowed")
     assert (await wire.refused("PUT", "/files/my%20file.txt", {"tags": "x"}, group=group)).code == BAD_VALUE

@@ -65,11 +65,11 @@ async def three(world: OharaWorld) -> JsClient:
 
 @pytest.mark.parametrize(("filters", "expected"), FILTERS, ids=repr)
 async def test_a_list_is_filtered_by_any_field(three: JsClient, filters: dict[str, Any], expected: str) -> None:
-    result = await three.list("workers", group=GROUP, **filters)
-    assert "".join(sorted(w["name"] for w in result)) == expected
+    listed = await three.list("workers", group=GROUP, **filters)
+    assert "".join(sorted(w["name"] for w in listed)) == expected
 
 
 async def test_last_modified_filters_too(three: JsClient) -> None:
     single_three = await three.get("workers", "b", GROUP)
-    result = await three.list("workers", lastModified=single_three["lastModified"], group=GROUP)
-    assert "b" in [w["name"] for w in result]
+    listed = await three.list("workers", lastModified=single_three["lastModified"], group=GROUP)
+    assert "b" in [w["name"] for w in listed]

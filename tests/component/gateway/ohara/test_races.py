@@ -89,9 +89,9 @@ async def test_of_a_worker_clusters_end_and_a_connectors_beginning_one_comes_fir
         worker = {"group": group, "name": f"w{number}"}
         await wire.create("workers", **worker, nodeNames=["node00"], brokerClusterKey=broker)
         connector = {"group": group, "name": f"c{number}", "connector.class": "x.Source", "workerClusterKey": worker}
-        result, gone = await asyncio.gather(
+        created, gone = await asyncio.gather(
             wire.send("POST", "/connectors", connector), wire.send("DELETE", f"/workers/w{number}", group=group)
         )
-        assert (result.status_code, gone.status_code) in {(200, 400), (500, 204)}, (result.text, gone.text)
+        assert (created.status_code, gone.status_code) in {(200, 400), (500, 204)}, (created.text, gone.text)
         workers = await wire.list("workers", **worker)
-        assert len(workers) == len(await wire.list("connectors", **connector)) == (result.status_code == 200)
+        assert len(workers) == len(await wire.list("connectors", **connector)) == (created.status_code == 200)

@@ -59,8 +59,8 @@ class Agents:
     def processes(self, node: str, word: str) -> list[psutil.Process]:
         """The node's processes with this word on their command lines."""
         home = str(self._folder / node)
-        results = [item for item in psutil.process_iter(["cmdline"]) if word in (item.info["cmdline"] or ())]
-        return [result for result in results if any(home in part for part in result.info["cmdline"])]
+        results = [process for process in psutil.process_iter(["cmdline"]) if word in (process.info["cmdline"] or ())]
+        return [process for process in results if any(home in part for part in process.info["cmdline"])]
 
     def end(self) -> None:
         for agent in self._running.values():
@@ -229,7 +229,9 @@ async def test_brokers_come_and_go_one_by_one(world: tuple[JsClient, Agents]) ->
     assert "kafka_server_brokertopicmetrics_count" in at
     await wire.act("brokers", "bk", "stop", force="true")
     await wire.reaches("brokers", "bk", None, seconds=SECONDS)
-    await eventually(lambda: not any(item.is_running() and item.status() != psutil.STATUS_ZOMBIE for item in before))
+    await eventually(
+        lambda: not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in before)
+    )
     assert '"broker_ended"' not in agents.logs("n1", "broker")[0].read_text().partition('"broker_ready"')[2]
     await wire.act("brokers", "bk", "start")
     await wire.reaches("brokers", "bk", "RUNNING", seconds=SECONDS)

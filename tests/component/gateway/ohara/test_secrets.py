@@ -15,10 +15,10 @@ KINDS = [*HIDDEN_IN_LISTS, "zookeepers", "objects", "volumes", "pipelines"]
 
 def minimal(kind: str, own: dict[str, Any]) -> dict[str, Any]:
     """The least fields of a kind's creation, beside its name and group. `own`: the key of its brokers."""
-    result = {} if kind in ("topics", "objects", "pipelines") else {"nodeNames": ["node00"]}
-    result |= {"brokerClusterKey": own} if kind in ("topics", "workers") else {}
-    result |= {"zookeeperClusterKey": own} if kind == "brokers" else {}
-    return result | ({"path": "/data"} if kind == "volumes" else {})
+    fields = {} if kind in ("topics", "objects", "pipelines") else {"nodeNames": ["node00"]}
+    fields |= {"brokerClusterKey": own} if kind in ("topics", "workers") else {}
+    fields |= {"zookeeperClusterKey": own} if kind == "brokers" else {}
+    return fields | ({"path": "/data"} if kind == "volumes" else {})
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -114,9 +114,9 @@ async def test_every_call_of_the_document_answers_as_printed(own: OharaWorld) ->
     assert updated["lastModified"] >= fields["lastModified"]
     assert updated == fields | update.request | {"lastModified": updated["lastModified"]}, "the chosen value is kept"
 
-    result = await wire.ok(get.method, path(get), group="default")
-    compare(result, get.answer, sent=update.request)
-    assert result == updated
+    document = await wire.ok(get.method, path(get), group="default")
+    compare(document, get.answer, sent=update.request)
+    assert document == updated
 
     assert (start.answer, stop.answer) == ("202 Accepted", "202 Accepted")
     for _ in range(2):
@@ -124,7 +124,7 @@ async def test_every_call_of_the_document_answers_as_printed(own: OharaWorld) ->
         assert (answer.status_code, answer.text) == (202, ACCEPTED)
     running = await wire.reaches("workers", "wk", "RUNNING")
     assert running["aliveNodes"] == ["node00"]
-    assert set(running) == set(result) | {"state"}
+    assert set(running) == set(document) | {"state"}
 
     assert (await wire.send(add.method, path(add))).status_code == 202
     both = await wire.get("workers", "wk")

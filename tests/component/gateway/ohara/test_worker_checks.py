@@ -57,28 +57,30 @@ async def test_creation_checks_in_order(api: JsClient, group: str, place: int) -
     for _, fields, _, _ in CREATION[place:]:
         wrong = fields | wrong
     for method, path in (("POST", "/workers"), ("PUT", "/workers/wk")):
-        result = await api.refused(method, path, worker(group) | wrong, group=group)
-        assert ((result.status, result.code), CREATION[place][3] in result.message) == (CREATION[place][2], True), (
-            result
+        refusal = await api.refused(method, path, worker(group) | wrong, group=group)
+        assert ((refusal.status, refusal.code), CREATION[place][3] in refusal.message) == (CREATION[place][2], True), (
+            refusal
         )
     await api.create("workers", **worker(group))
-    result = await api.refused("PUT", "/workers/wk", wrong, group=group)
-    assert ((result.status, result.code), CREATION[place][3] in result.message) == (CREATION[place][2], True), result
+    refusal = await api.refused("PUT", "/workers/wk", wrong, group=group)
+    assert ((refusal.status, refusal.code), CREATION[place][3] in refusal.message) == (CREATION[place][2], True), (
+        refusal
+    )
 
 
 async def test_brokers_need_not_run_at_creation(api: JsClient, group: str) -> None:
     await api.create("workers", **worker(group, brokerClusterKey=STOPPED))
-    result = await api.refused("PUT", "/workers/wk/start", group=group)
-    assert (result.status, result.code) == (500, DATA_CHECK)
-    assert result.message == f"type:broker  {key('stopped', HOME)} MUST be running"
+    refusal = await api.refused("PUT", "/workers/wk/start", group=group)
+    assert (refusal.status, refusal.code) == (500, DATA_CHECK)
+    assert refusal.message == f"type:broker  {key('stopped', HOME)} MUST be running"
 
 
 async def test_the_same_key_again(api: JsClient, group: str) -> None:
     await api.create("workers", **worker(group))
-    result = await api.refused("POST", "/workers", worker(group))
-    assert (result.status, result.code) == (500, ILLEGAL_STATE)
-    assert result.message.startswith(f"({group}, wk}} already exists on ")
-    assert result.message.endswith("WorkerClusterInfo")
+    refusal = await api.refused("POST", "/workers", worker(group))
+    assert (refusal.status, refusal.code) == (500, ILLEGAL_STATE)
+    assert refusal.message.startswith(f"({group}, wk}} already exists on ")
+    assert refusal.message.endswith("WorkerClusterInfo")
 
 
 def unique(group: str) -> dict[str, str]:
@@ -98,9 +100,9 @@ async def test_what_must_be_unique_on_a_broker_cluster(api: JsClient, group: str
             ("PUT", "/workers/third", "third"),
         ):
             body = worker(group, name, **same) if name == "second" else same
-            result = await api.refused(method, path, body, group=group)
-            assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT), result
-            assert result.message == f"{word} is used by wk cluster:first", result
+            refusal = await api.refused(method, path, body, group=group)
+            assert (refusal.status, refusal.code) == (400, ILLEGAL_ARGUMENT), refusal
+            assert refusal.message == f"{word} is used by wk cluster:first", refusal
     crossed = await api.refused(
         "POST", "/workers", worker(group, "second", **{"config.storage.topic": f"{group}offset"})
     )
@@ -154,10 +156,10 @@ async def test_a_cluster_lives(api: JsClient, group: str) -> None:
 
 async def test_an_image_that_no_node_has(api: JsClient, group: str) -> None:
     await api.create("workers", **worker(group, imageName="somebody/else:1"))
-    result = await api.refused("PUT", "/workers/wk/start", group=group)
-    assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT)
-    assert result.message.startswith("node00 does not have image:somebody/else:1. It has images:"), result
-    assert "connect-worker:" in result.message
+    refusal = await api.refused("PUT", "/workers/wk/start", group=group)
+    assert (refusal.status, refusal.code) == (400, ILLEGAL_ARGUMENT)
+    assert refusal.message.startswith("node00 does not have image:somebody/else:1. It has images:"), refusal
+    assert "connect-worker:" in refusal.message
 
 
 async def test_every_version_of_the_image_is_run(api: JsClient, group: str) -> None:
@@ -176,11 +178,11 @@ async def test_ports_of_other_clusters_are_refused_at_once(api: JsClient, group:
         f"ports:{used} are used by worker cluster:{key('first', group)} "
         "(the port is generated randomly if it is ignored from request)"
     )
-    result = await api.refused("POST", "/workers", second | ports)
-    assert (result.status, result.code, result.message) == (400, ILLEGAL_ARGUMENT, message)
+    refusal = await api.refused("POST", "/workers", second | ports)
+    assert (refusal.status, refusal.code, refusal.message) == (400, ILLEGAL_ARGUMENT, message)
     await api.create("workers", **second, freePorts=[31113])
-    result = await api.refused("PUT", "/workers/second", ports, group=group)
-    assert (result.status, result.code, result.message) == (400, ILLEGAL_ARGUMENT, message)
+    refusal = await api.refused("PUT", "/workers/second", ports, group=group)
+    assert (refusal.status, refusal.code, refusal.message) == (400, ILLEGAL_ARGUMENT, message)
     await api.act("workers", "first", "start", group)
     await api.act("workers", "second", "start", group)
     await api.reaches("workers", "second", "RUNNING", group)
@@ -190,9 +192,9 @@ async def test_ports_of_other_clusters_are_refused_at_once(api: JsClient, group:
 
 async def test_ports_of_brokers_are_in_the_way_too(api: JsClient, group: str) -> None:
     taken = (await api.get("brokers", "bk", HOME))["clientPort"]
-    result = await api.refused("POST", "/workers", worker(group, nodeNames=["node01"], clientPort=taken))
-    assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT)
-    assert result.message.startswith(f"ports:{taken} are used by broker cluster:{key('bk', HOME)} (")
+    refusal = await api.refused("POST", "/workers", worker(group, nodeNames=["node01"], clientPort=taken))
+    assert (refusal.status, refusal.code) == (400, ILLEGAL_ARGUMENT)
+    assert refusal.message.startswith(f"ports:{taken} are used by broker cluster:{key('bk', HOME)} (")
 
 
 async def test_one_node_that_fails_is_named(world: OharaWorld, api: JsClient, group: str) -> None:
@@ -275,8 +277,8 @@ async def test_nodes_of_a_stopped_cluster(api: JsClient, group: str) -> None:
 
 async def test_a_zookeeper_gets_no_node(api: JsClient, group: str) -> None:
     await api.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
-    result = await api.refused("PUT", "/zookeepers/zk/node01", group=group)
-    assert (result.status, result.code) == (500, UNSUPPORTED)
+    refusal = await api.refused("PUT", "/zookeepers/zk/node01", group=group)
+    assert (refusal.status, refusal.code) == (500, UNSUPPORTED)
 
 
 # Workers depend on it.
@@ -320,10 +322,10 @@ async def test_stored_connectors_keep_their_worker(api: JsClient, group: str) ->
     await api.create(
         "connectors", group=group, name="c", workerClusterKey=about, **{"connector.class": "FileStreamSource"}
     )
-    result = await api.refused("DELETE", "/workers/wk", group=group)
-    assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT)
+    refusal = await api.refused("DELETE", "/workers/wk", group=group)
+    assert (refusal.status, refusal.code) == (400, ILLEGAL_ARGUMENT)
     used = f"since it is used by connector:{key('c', group)}"
-    assert result.message == f"you can't remove worker cluster:{key('wk', group)} {used}"
+    assert refusal.message == f"you can't remove worker cluster:{key('wk', group)} {used}"
     await api.delete("connectors", "c", group)
     await api.delete("workers", "wk", group)
 
@@ -332,9 +334,9 @@ async def test_one_zookeeper_serves_one_running_broker_cluster(api: JsClient, gr
     await brokers(api, "one", group, nodes=["node01"])
     shared = {"group": group, "name": "one"}
     await api.create("brokers", group=group, name="two", nodeNames=["node02"], zookeeperClusterKey=shared)
-    result = await api.refused("PUT", "/brokers/two/start", group=group)
-    assert (result.status, result.code) == (400, ILLEGAL_ARGUMENT)
-    assert result.message == f"zk cluster:{key('one', group)} is already used by broker cluster:one"
+    refusal = await api.refused("PUT", "/brokers/two/start", group=group)
+    assert (refusal.status, refusal.code) == (400, ILLEGAL_ARGUMENT)
+    assert refusal.message == f"zk cluster:{key('one', group)} is already used by broker cluster:one"
     missing = await api.refused("POST", "/brokers", {"nodeNames": ["node00"], "zookeeperClusterKey": "nobody"})
     assert (missing.status, missing.code) == (500, DATA_CHECK)
     assert f"type:zookeeper {key('nobody')} does not exist" in missing.message

@@ -49,9 +49,9 @@ class World:
 
     async def reaches(self, name: str, state: str | None, **query: str) -> Any:
         async def look() -> Any:
-            result = await self.ok("GET", f"/workers/{name}", **query)
-            assert result.get("state") == state, result
-            return result
+            document = await self.ok("GET", f"/workers/{name}", **query)
+            assert document.get("state") == state, document
+            return document
 
         return await eventually(look, what=f"{name} is {state}")
 
@@ -114,8 +114,8 @@ async def test_tags_come_back_as_they_were_sent_whatever_their_keys(world: World
     tags = {"token": "a", "password": "[hidden]", "my": {"secret": [1, "x"]}, "db.url": "jdbc:x://u:p@h/d"}
     fields = await world.create("wk", group=group, tags=tags)
     assert (fields["tags"], (await world.ok("GET", "/workers/wk", group=group))["tags"]) == (tags, tags)
-    result = await world.ok("GET", "/workers", tags='{"token":"a"}')
-    assert [entry["group"] for entry in result] == [group]
+    document = await world.ok("GET", "/workers", tags='{"token":"a"}')
+    assert [entry["group"] for entry in document] == [group]
     tags = {"token": "b", "api.key": "[hidden]"}
     assert (await world.ok("PUT", "/workers/wk", {"tags": tags}, group=group))["tags"] == tags
     await world.ok("DELETE", "/workers/wk", group=group)

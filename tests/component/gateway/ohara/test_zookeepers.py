@@ -34,13 +34,13 @@ async def test_a_zookeeper_has_every_default(world: OharaWorld, group: str) -> N
 
 
 async def test_it_starts_and_stops_at_once(wire: JsClient, group: str) -> None:
-    result = await wire.create(
+    document = await wire.create(
         "zookeepers", group=group, name="zk", nodeNames=["node00", "node01"], tags={"a": 1}, own=[1]
     )
     for _ in range(2):
         await wire.act("zookeepers", "zk", "start", group)
         running = await wire.get("zookeepers", "zk", group)
-        assert running == result | {
+        assert running == document | {
             "aliveNodes": ["node00", "node01"], "state": "RUNNING", "lastModified": running["lastModified"],
         }  # fmt: skip
     for method, path, body, message in (
@@ -52,7 +52,7 @@ async def test_it_starts_and_stops_at_once(wire: JsClient, group: str) -> None:
     for _ in range(2):
         await wire.act("zookeepers", "zk", "stop", group, force="TRUE")
         stopped = await wire.get("zookeepers", "zk", group)
-        assert stopped == result | {"lastModified": stopped["lastModified"]}
+        assert stopped == document | {"lastModified": stopped["lastModified"]}
     changed = await wire.update("zookeepers", "zk", group, tickTime=1, imageName="mine:1")
     assert changed == stopped | {"tickTime": 1, "lastModified": changed["lastModified"]}, "imageName is CREATE_ONLY"
     await wire.delete("zookeepers", "zk", group)
@@ -62,7 +62,7 @@ async def test_it_starts_and_stops_at_once(wire: JsClient, group: str) -> None:
 
 
 async def test_what_is_refused(wire: JsClient, group: str) -> None:
-    result = await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
+    document = await wire.create("zookeepers", group=group, name="zk", nodeNames=["node00"])
     refused = await wire.refused("POST", "/zookeepers", {"group": group, "name": "zk", "nodeNames": ["node00"]})
     assert (refused.status, refused.code) == (500, ILLEGAL_STATE)
     assert refused.message.startswith(f"({group}, zk}} already exists on ")
@@ -90,7 +90,7 @@ async def test_what_is_refused(wire: JsClient, group: str) -> None:
     assert (refused.status, refused.code) == (500, ILLEGAL_STATE)
     assert (await wire.send("DELETE", "/zookeepers/zk/node01", group=group)).status_code == 204
     assert (await wire.send("DELETE", "/zookeepers/nobody/node01", group=group)).status_code == 204
-    assert await wire.get("zookeepers", "zk", group) == result
+    assert await wire.get("zookeepers", "zk", group) == document
 
 
 async def test_ports_of_what_runs_are_kept_from_others(wire: JsClient, group: str) -> None:

@@ -69,7 +69,7 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
 ) -> None:
     name = f"lost-{uuid.uuid4().hex[:8]}"
     properties = {"scheduled.rebalance.max.delay.ms": delay} if delay else {}
-    told: list[dict[str, bool]] = []
+    orders: list[dict[str, bool]] = []
     async with contextlib.AsyncExitStack() as stack:
         group = await stack.enter_async_context(member_at(bootstrap, f"keelman-{name}", LEADER))
         lost = await stack.enter_async_context(member_at(bootstrap, f"keelman-{name}", LOST))
@@ -82,9 +82,9 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             joining = await joined(group, LEADER)
             while True:
                 own = {m: decode_metadata(raw) for m, raw in joining.members}
-                told.append({m.url: m.own is not None and m.own.leaving for m in own.values()})
+                orders.append({m.url: m.own is not None and m.own.leaving for m in own.values()})
                 answer = encode_assignment(MemberAssignment(joining.leader, f"http://{LEADER}", 0, (), (), 0))
-                await group.sync(joining.generation, joining.member, [(item, answer) for item in own])
+                await group.sync(joining.generation, joining.member, [(member, answer) for member in own])
 
                 async def over(joined_node: Joined = joining) -> bool:
                     return await group.heartbeat(joined_node.generation, joined_node.member, seconds=30) != codes.NONE
@@ -94,7 +94,7 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
 
         leading = asyncio.create_task(lead())
         try:
-            await eventually(lambda: bool(told), seconds=90, what="one leads")
+            await eventually(lambda: bool(orders), seconds=90, what="one leads")
             place = await joined(lost, LOST)
             assert place.leader != place.member
             await lost.sync(place.generation, place.member, [])  # it sends nothing from now on
@@ -107,9 +107,9 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             expected = {here: False, there: True}
             waits = delay not in ("", "0")
             if waits:
-                await eventually(lambda: expected in told, seconds=60, what="the leader notices it")
-            await eventually(lambda: told[-1] == {here: False}, seconds=60, what="it is alone")
-            assert (expected in told) == waits
+                await eventually(lambda: expected in orders, seconds=60, what="the leader notices it")
+            await eventually(lambda: orders[-1] == {here: False}, seconds=60, what="it is alone")
+            assert (expected in orders) == waits
             assert {m.client_id for m in (await group.describe()).members} == {client_id_of(LEADER)}
             saying.cancel()
         finally:

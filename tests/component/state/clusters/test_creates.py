@@ -46,8 +46,8 @@ async def create_brokers(
 
 
 async def test_ports_are_chosen_once_and_kept(clients: Clients) -> None:
-    result = await asyncio.gather(*(create(clients, f"w{n}", choose=True) for n in range(4)))
-    ports = [port for item in result for port in (item.spec.port, item.spec.metrics_port)]
+    clusters = await asyncio.gather(*(create(clients, f"w{n}", choose=True) for n in range(4)))
+    ports = [port for cluster in clusters for port in (cluster.spec.port, cluster.spec.metrics_port)]
     assert len({*ports}) == 8
     assert all(10_000 <= port < 20_000 for port in ports)
     worker_cluster = await clients.worker_cluster("w0")
@@ -113,8 +113,8 @@ async def test_of_two_creates_at_once_one_has_it(
         creates = [create(clients, f"w{n}", origin=None if n else origin, **spec) for n in range(4)]
         won, *lost = await asyncio.gather(*creates, return_exceptions=True)
         assert isinstance(won, worker_cluster_pb2.WorkerCluster)
-        assert all(isinstance(item, FailedPrecondition) and item.reason == reason for item in lost)
-        assert {tuple(sorted(item.metadata.items())) for item in lost if isinstance(item, KeelmanError)} == {
+        assert all(isinstance(error, FailedPrecondition) and error.reason == reason for error in lost)
+        assert {tuple(sorted(error.metadata.items())) for error in lost if isinstance(error, KeelmanError)} == {
             tuple(sorted(metadata.items()))
         }
         with pytest.raises(FailedPrecondition) as refused:

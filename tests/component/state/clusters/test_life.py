@@ -189,7 +189,7 @@ async def ends_by_force(life: Life) -> None:
 
     await eventually(nothing, seconds=SECONDS)
     plans = await life.plans()
-    for said in (
+    for text in (
         "its cluster was started",
         "properties changed: offset.flush.interval.ms",
         "count is 2",
@@ -197,4 +197,4 @@ async def ends_by_force(life: Life) -> None:
         "its cluster was stopped by force",
         "its cluster is deleted",
     ):
-        assert any(said in change for change in plans), f"{said!r} is not told: {plans}"
+        assert any(text in change for change in plans), f"{text!r} is not told: {plans}"

@@ -172,10 +172,10 @@ async def test_the_tail_asks_no_table_for_what_its_process_commits(url: str) -> 
             broker_clusters.create(tx, "one", EXTERNAL)
             broker_clusters.create(tx, "two", EXTERNAL)
         with patch.object(Database, "read", side_effect=AssertionError("it asked")):
-            result, whole = await tail.after(0)
+            events, whole = await tail.after(0)
         async with store.database.read() as session:
             stored = await changes_between(session, 0, store.revision, 100)
-    assert (list(result), whole) == (stored, True)
+    assert (list(events), whole) == (stored, True)
 
 
 async def test_the_tail_of_one_process_has_another_ones_changes_between_its_own(postgresql) -> None:
@@ -187,10 +187,10 @@ async def test_the_tail_of_one_process_has_another_ones_changes_between_its_own(
         for number, store in enumerate((single_store, two, single_store)):
             async with store.write() as tx:
                 broker_clusters.create(tx, f"brokers-{number}", EXTERNAL)
-        result, whole = await tail.after(0)
+        events, whole = await tail.after(0)
         async with single_store.database.read() as session:
             stored = await changes_between(session, 0, single_store.revision, 100)
-    assert (list(result), whole) == (stored, True)
+    assert (list(events), whole) == (stored, True)
 
 
 async def test_two_processes_do_not_both_relay(postgresql) -> None:

@@ -61,7 +61,7 @@ async def exhausted(*calls: Any) -> int:
     """The number of these concurrent calls that are refused for the quota; the others are answered."""
     answers = await asyncio.gather(*calls, return_exceptions=True)
     refused = [answer for answer in answers if isinstance(answer, BaseException)]
-    assert all(isinstance(item, Exhausted) and item.reason == "QUOTA" for item in refused), refused
+    assert all(isinstance(error, Exhausted) and error.reason == "QUOTA" for error in refused), refused
     return len(refused)
 
 

@@ -69,32 +69,32 @@ async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path, 
     await state.start()
     is_delete = point != "dedicated-workers-written"
     try:
-        async with dedicated(state) as (_, _, item):
-            await made(item, bootstrap)
+        async with dedicated(state) as (_, _, connectors):
+            await made(connectors, bootstrap)
             armed.write_text(str(passages))
             with contextlib.suppress(KeelmanError):
-                await asked(item, is_delete=is_delete)
+                await asked(connectors, is_delete=is_delete)
             async with asyncio.timeout(60):
                 assert await state.child.wait() == -signal.SIGKILL, state.output[-2000:]
         state.environment = {}
         if passages:  # it is being reverted, which its agent's new session may delay
             state.flags = ("--operation-wait-seconds", "60")
         await state.start()
-        async with dedicated(state) as (clients, agent, item):
-            operation = await item.ended(await asked(item, is_delete=is_delete))
+        async with dedicated(state) as (clients, agent, connectors):
+            operation = await connectors.ended(await asked(connectors, is_delete=is_delete))
             if is_delete:
                 assert operation.state == SUCCEEDED
-                assert await item.state("one") == "GONE"
+                assert await connectors.state("one") == "GONE"
                 with pytest.raises(NotFound):
                     await count_of(clients)
                 await eventually(lambda: not agent.workloads, what="nothing is left on the node")
                 return
             assert (operation.state, operation.rollback) == (FAILED, OPERATION_ROLLBACK_DONE), operation
-            result = await item.get("one")
-            assert (result.spec.capacity.count, await count_of(clients)) == (1, 1), (
+            connector = await connectors.get("one")
+            assert (connector.spec.capacity.count, await count_of(clients)) == (1, 1), (
                 "its former configuration is unchanged"
             )
-            assert await item.state("one") == "FAILED"
+            assert await connectors.state("one") == "FAILED"
     finally:
         await state.end(signal.SIGKILL)
 
@@ -103,15 +103,15 @@ async def test_a_delete_ends_what_is_under_way(bootstrap: str, tmp_path: Path) -
     state = StateProcess(tmp_path / "home")
     await state.start()
     try:
-        async with dedicated(state) as (clients, _, item):
-            creating = await item.create("one", CONFIG, bootstrap)
+        async with dedicated(state) as (clients, _, connectors):
+            creating = await connectors.create("one", CONFIG, bootstrap)
             with pytest.raises(FailedPrecondition, match="dedicated connector 'one': change or delete that"):
                 await clients.delete_workers("one")
-            deleting = await item.delete("one")
-            assert (await item.operation(creating.operation.name)).state == OPERATION_STATE_CANCELED
-            assert (await item.ended(deleting)).state == SUCCEEDED
-            assert await item.state("one") == "GONE"
-            again = await item.create("one", CONFIG, bootstrap)
+            deleting = await connectors.delete("one")
+            assert (await connectors.operation(creating.operation.name)).state == OPERATION_STATE_CANCELED
+            assert (await connectors.ended(deleting)).state == SUCCEEDED
+            assert await connectors.state("one") == "GONE"
+            again = await connectors.create("one", CONFIG, bootstrap)
             assert again.dedicated_connector.uid != creating.dedicated_connector.uid
     finally:
         await state.end(signal.SIGKILL)

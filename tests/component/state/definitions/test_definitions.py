@@ -53,9 +53,9 @@ async def world(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Asy
 
 async def test_a_connector_runs_pauses_stops_changes_and_goes(world: World) -> None:
     definitions, worker = world.definitions, world.worker
-    result = await definitions.create("life", CONFIG, connector="Life of it", labels={"team": "blue"})
-    assert (result.generation, result.status.applied_generation) == (1, 0)
-    assert result.spec.config["my.password"] == "[hidden]"
+    created = await definitions.create("life", CONFIG, connector="Life of it", labels={"team": "blue"})
+    assert (created.generation, created.status.applied_generation) == (1, 0)
+    assert created.spec.config["my.password"] == "[hidden]"
     assert await world.config("Life of it") == {}, "nothing is applied by itself"
 
     operation = await definitions.apply("life", PAUSED)

@@ -47,14 +47,14 @@ async def names(clients: Clients) -> tuple[list[str], list[str]]:
 async def test_all_of_a_batch_is_stored_or_nothing(tmp_path):
     async with state_in_loop(tmp_path) as (clients, _):
         judged = await write(clients, BROKERS, TOPIC, SECRET, validate_only=True)
-        assert [result.changed for result in judged.results] == [True] * 3
+        assert [write.changed for write in judged.results] == [True] * 3
         assert answer_in(judged.results[1].answer).topic.spec.topic == "t"
         assert not judged.stored
         assert await names(clients) == ([], [])
 
         wrong = TopicSpec(broker_cluster="b", partitions=3, config={"retention.ms": "long"})
         refused = await write(clients, BROKERS, CreateTopicRequest(name="u", spec=wrong), SECRET, SECRET)
-        assert [result.WhichOneof("result") for result in refused.results] == ["answer", "error", "answer", "error"]
+        assert [write.WhichOneof("result") for write in refused.results] == ["answer", "error", "answer", "error"]
         assert refused.results[1].error.code == "INVALID_ARGUMENT"
         assert "retention.ms" in refused.results[1].error.message
         assert refused.results[3].error.code == "ALREADY_EXISTS"
@@ -73,7 +73,7 @@ async def test_all_of_a_batch_is_stored_or_nothing(tmp_path):
             UpdateTopicRequest(name="t", spec=TopicSpec(broker_cluster="b")),
             DeleteSecretRequest(name="s"),
         )
-        assert [result.changed for result in same.results] == [False, False, True]
+        assert [write.changed for write in same.results] == [False, False, True]
         assert await names(clients) == (["b"], [])
 
 

@@ -42,13 +42,13 @@ async def get(clients: Clients, key: str, **more: Any) -> document_pb2.Document:
 
 
 async def listed(clients: Clients, **fields: Any) -> list[str]:
-    result, request = [], pb.ListDocumentsRequest(**fields)
+    found_documents, request = [], pb.ListDocumentsRequest(**fields)
     while True:
         answer = await clients.documents.ListDocuments(request)
-        result += [f"{document.kind}|{document.scope}|{document.key}" for document in answer.documents]
+        found_documents += [f"{document.kind}|{document.scope}|{document.key}" for document in answer.documents]
         request.page_token = answer.next_page_token
         if not request.page_token:
-            return result
+            return found_documents
 
 
 async def test_a_document_from_its_first_put_to_its_end(clients: Clients) -> None:
@@ -140,27 +140,27 @@ async def test_secrets_are_shown_to_who_asks_for_them_and_nowhere_else(tmp_path:
     content = {"user": "me", "tags": {"api.key": f"{CANARY}-tag"}, "url": f"http://me:{CANARY}-url@h"}
     secrets = {"password": f"{CANARY}-password", "note": f"{CANARY}-note"}
     async with state_in_loop(tmp_path) as (clients, _):
-        said = [await put(clients, "n1", content, secrets=secrets, request_id="one")]
-        said += [await put(clients, "n1", content, secrets=secrets, request_id="one"), await get(clients, "n1")]
-        assert dict(said[0].secrets) == {"password": "[hidden]", "note": "[hidden]"}
-        assert said[0].content["tags"]["api.key"] == "[hidden]"
+        answers = [await put(clients, "n1", content, secrets=secrets, request_id="one")]
+        answers += [await put(clients, "n1", content, secrets=secrets, request_id="one"), await get(clients, "n1")]
+        assert dict(answers[0].secrets) == {"password": "[hidden]", "note": "[hidden]"}
+        assert answers[0].content["tags"]["api.key"] == "[hidden]"
         full = await get(clients, "n1", with_secrets=True)
         assert dict(full.secrets) == secrets
         assert full.content["tags"]["api.key"] == f"{CANARY}-tag"
 
         # A document as shown is sent back: it stays the same except for the changes.
-        said[0].secrets["note"] = f"{CANARY}-other"
-        del said[0].content["url"]
-        request = pb.PutDocumentRequest(document=said[0])
-        said.append((await clients.documents.PutDocument(request)).document)
+        answers[0].secrets["note"] = f"{CANARY}-other"
+        del answers[0].content["url"]
+        request = pb.PutDocumentRequest(document=answers[0])
+        answers.append((await clients.documents.PutDocument(request)).document)
         full = await get(clients, "n1", with_secrets=True)
         assert dict(full.secrets) == {"password": f"{CANARY}-password", "note": f"{CANARY}-other"}
         assert "url" not in full.content
         (everything,) = (await clients.documents.ListDocuments(pb.ListDocumentsRequest(with_secrets=True))).documents
         assert everything == full
-        said += (await clients.documents.ListDocuments(pb.ListDocumentsRequest())).documents
-        said[0].secrets["note"] = "[hidden]"
-        assert CANARY not in str(said)
+        answers += (await clients.documents.ListDocuments(pb.ListDocumentsRequest())).documents
+        answers[0].secrets["note"] = "[hidden]"
+        assert CANARY not in str(answers)
     files = [file.read_bytes() for file in (tmp_path / "state").glob("state.db*")]
     assert not any(CANARY.encode() in data for data in files)
     with sqlite3.connect(tmp_path / "state" / "state.db") as database:

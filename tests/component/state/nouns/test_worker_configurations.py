@@ -46,7 +46,7 @@ async def revise(clients: Clients, name: str, content: bytes, **more: Any) -> Wo
 
 
 async def listed(clients: Clients, **fields: Any) -> list[str]:
-    result, request = [], pb.ListWorkerConfigurationsRequest(page_size=2, **fields)
+    names, request = [], pb.ListWorkerConfigurationsRequest(page_size=2, **fields)
     while True:
         answer = await clients.configurations.ListWorkerConfigurations(request)
         assert not any(
@@ -54,10 +54,10 @@ async def listed(clients: Clients, **fields: Any) -> list[str]:
             for worker_configuration in answer.worker_configurations
             for revision in worker_configuration.revisions
         )
-        result += [worker_configuration.name for worker_configuration in answer.worker_configurations]
+        names += [worker_configuration.name for worker_configuration in answer.worker_configurations]
         request.page_token = answer.next_page_token
         if not request.page_token:
-            return result
+            return names
 
 
 async def test_one_from_its_creation_to_its_end(clients: Clients) -> None:
@@ -78,8 +78,10 @@ async def test_one_from_its_creation_to_its_end(clients: Clients) -> None:
     outcome = await get(clients, "orders")
     assert [(revision.revision, revision.content) for revision in outcome.revisions] == [(1, CONTENT), (2, BASE)]
 
-    said = WorkerConfiguration(description="other", labels={"c": "d"}, name="no", origin=origin_pb2.Origin(api="x"))
-    update = pb.UpdateWorkerConfigurationRequest(name="orders", worker_configuration=said)
+    refused_fields = WorkerConfiguration(
+        description="other", labels={"c": "d"}, name="no", origin=origin_pb2.Origin(api="x")
+    )
+    update = pb.UpdateWorkerConfigurationRequest(name="orders", worker_configuration=refused_fields)
     changed = (await clients.configurations.UpdateWorkerConfiguration(update)).worker_configuration
     assert (changed.name, changed.description, dict(changed.labels)) == ("orders", "other", {"c": "d"})
     assert not changed.HasField("origin")
@@ -136,10 +138,12 @@ async def test_what_it_may_not_say_is_refused_and_nothing_is_kept(clients: Clien
 async def test_what_is_secret_in_it_is_nowhere_in_the_clear(tmp_path: Path) -> None:
     content = BASE + f"#db.password={CANARY}\nx.ssl.key.password={CANARY}\nvalue.converter.x=1\n".encode()
     async with state_in_loop(tmp_path) as (clients, _):
-        said = [await create(clients, "w", content), await revise(clients, "w", content)]
-        said.append(await get(clients, "w", with_secrets=False))
-        assert CANARY not in str(said) + "".join(r.content.decode() for item in said for r in item.revisions)
-        assert b"\nvalue.converter.x=1\n" in said[-1].revisions[1].content
+        answers = [await create(clients, "w", content), await revise(clients, "w", content)]
+        answers.append(await get(clients, "w", with_secrets=False))
+        assert CANARY not in str(answers) + "".join(
+            r.content.decode() for configuration in answers for r in configuration.revisions
+        )
+        assert b"\nvalue.converter.x=1\n" in answers[-1].revisions[1].content
         assert (await get(clients, "w")).revisions[1].content == content
     files = [file.read_bytes() for file in (tmp_path / "state").glob("state.db*")]
     assert not any(CANARY.encode() in data for data in files)

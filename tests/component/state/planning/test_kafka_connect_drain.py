@@ -100,8 +100,8 @@ async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
 
             async def rest_url() -> str:
-                (result,) = (await clients.worker_cluster("apache")).status.rest_urls
-                return str(result)
+                (url,) = (await clients.worker_cluster("apache")).status.rest_urls
+                return str(url)
 
             async def values() -> set[bytes]:
                 return {message.value() or b"" for message in messages(bootstrap, TOPIC)}

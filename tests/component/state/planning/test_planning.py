@@ -102,8 +102,8 @@ async def test_all_workers_are_started_again_one_by_one(api: Api) -> None:
         await api.runs("demo", 2)
         workers = [w for n, w in (await api.clients.workloads()).items() if n.startswith("worker/")]
         assert [w.generation for w in workers] == [2, 2]
-        told = [c.workload for p in (await api.list_plans()).plans[:2] for c in p.changes]
-        assert told == ["worker/demo/1", "worker/demo/0"], "a plan each"
+        workloads = [c.workload for p in (await api.list_plans()).plans[:2] for c in p.changes]
+        assert workloads == ["worker/demo/1", "worker/demo/0"], "a plan each"
 
 
 async def test_a_rollout_halts_and_goes_on_with_the_next_spec(api: Api) -> None:
@@ -121,9 +121,9 @@ async def test_a_rollout_halts_and_goes_on_with_the_next_spec(api: Api) -> None:
             rollout = (await api.clients.worker_cluster("demo")).status.rollout
             return rollout if rollout.state == worker_cluster_pb2.ROLLOUT_STATE_HALTED else None
 
-        result = await eventually(halted)
-        assert result is not None
-        assert (result.worker, result.message, result.updated_workers, result.workers) == (
+        cluster = await eventually(halted)
+        assert cluster is not None
+        assert (cluster.worker, cluster.message, cluster.updated_workers, cluster.workers) == (
             "demo/0",
             "no such topic",
             0,

@@ -32,7 +32,7 @@ from support.state.uploads import download, jar
 
 pytestmark = pytest.mark.component
 CREATING, ACTIVE, FAILED = (
-    PluginImportState.Value(f"PLUGIN_IMPORT_STATE_{item}") for item in ("CREATING", "ACTIVE", "FAILED")
+    PluginImportState.Value(f"PLUGIN_IMPORT_STATE_{state}") for state in ("CREATING", "ACTIVE", "FAILED")
 )
 JAR, ZIP = PluginContent.PLUGIN_CONTENT_JAR, PluginContent.PLUGIN_CONTENT_ZIP
 OF_OTHER = origin_pb2.Origin(api="other", scope="1", key="weather")
@@ -70,8 +70,8 @@ async def get(clients: Clients, name: str) -> PluginImport:
 
 async def ended(clients: Clients, name: str) -> PluginImport:
     async def look() -> PluginImport | None:
-        result = await get(clients, name)
-        return None if result.state == CREATING else result
+        plugin_import = await get(clients, name)
+        return None if plugin_import.state == CREATING else plugin_import
 
     return await eventually(look, what=f"{name} has been fetched")
 
@@ -97,7 +97,7 @@ async def test_a_file_becomes_a_plugin_that_stays_what_it_was(store: ObjectStore
         await obstore.delete_async(bucket, "team a/weather.jar")
         plugin, bytes_of_it = await download(clients.plugins, outcome.plugin.name, outcome.plugin.version)
         assert bytes_of_it == data
-        assert [item.class_name for item in plugin.classes] == ["com.acme.WeatherSource"]
+        assert [plugin_class.class_name for plugin_class in plugin.classes] == ["com.acme.WeatherSource"]
         assert outcome.plugin.sha256 == plugin.sha256
         operation = await clients.operations.GetOperation(
             operation_service_pb2.GetOperationRequest(name=outcome.operation)

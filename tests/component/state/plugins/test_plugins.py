@@ -62,13 +62,13 @@ async def get(clients: Clients, name: str, version: str = "") -> plugin_pb2.Plug
 
 
 async def named(clients: Clients, **fields) -> list[str]:
-    result, request = [], pb.ListPluginsRequest(**fields)
+    versions, request = [], pb.ListPluginsRequest(**fields)
     while True:
         answer = await clients.plugins.ListPlugins(request)
-        result += [f"{plugin.name}/{plugin.version}" for plugin in answer.plugins]
+        versions += [f"{plugin.name}/{plugin.version}" for plugin in answer.plugins]
         request.page_token = answer.next_page_token
         if not request.page_token:
-            return result
+            return versions
 
 
 async def test_a_plugin_from_its_upload_to_its_end(clients: Clients) -> None:

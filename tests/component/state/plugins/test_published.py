@@ -24,15 +24,15 @@ async def test_mongo_which_has_no_service_files():
 
 
 async def test_debezium_as_it_is_published():
-    result = inspect((await jars(Lock.read(LOCKS / "debezium_postgres.lock")))[0])
-    assert (result.kind, result.name, result.version) == (
+    inspection = inspect((await jars(Lock.read(LOCKS / "debezium_postgres.lock")))[0])
+    assert (inspection.kind, inspection.name, inspection.version) == (
         PluginKind.TAR_GZ, "debezium-connector-postgres", "3.7.0.Final",
     )  # fmt: skip
-    connectors = [c.class_name for c in result.classes if c.type in ("source", "sink")]
+    connectors = [c.class_name for c in inspection.classes if c.type in ("source", "sink")]
     assert connectors == ["io.debezium.connector.postgresql.PostgresConnector"]
-    assert {c.version for c in result.classes} == {"3.7.0.Final"}
-    assert result.problems == ()
-    assert len(result.classes) > 20
+    assert {c.version for c in inspection.classes} == {"3.7.0.Final"}
+    assert inspection.problems == ()
+    assert len(inspection.classes) > 20
 
 
 async def test_connects_own_jars_have_what_its_rest_api_lists():

@@ -35,11 +35,11 @@ async def create(store: ResourceStore, storage, tmp_path: Path) -> str:
     data, path = jar(100), tmp_path / "acme-1.jar"
     path.write_bytes(data)
     received = Received(io.BytesIO(data), len(data), "0" * 64, "0" * 32)
-    result = plugins.made_of(plugins.pb.UploadHeader(file_name=path.name), received, inspect(path), storage.kind)
-    await storage.put(result.uid, received.file)
+    plugin = plugins.made_of(plugins.pb.UploadHeader(file_name=path.name), received, inspect(path), storage.kind)
+    await storage.put(plugin.uid, received.file)
     async with store.write() as tx:
-        plugins.create(tx, result, QUOTAS)
-    return result.uid
+        plugins.create(tx, plugin, QUOTAS)
+    return plugin.uid
 
 
 async def test_the_first_sweep_of_a_database_of_ones_own_takes_all_that_is_nobodys(world) -> None:

@@ -86,8 +86,8 @@ class Plane:
 
     def moved(self) -> list[tuple[str, int]]:
         """The workloads that were assigned to two nodes in one generation."""
-        told = [item for roamer in self.roamers for item in roamer.told]
-        return sorted({item for item in told if told.count(item) > 1})
+        orders = [order for roamer in self.roamers for order in roamer.told]
+        return sorted({order for order in orders if orders.count(order) > 1})
 
     async def has_led(self, state: StateProcess) -> bool:
         """Whether it is the leader now."""

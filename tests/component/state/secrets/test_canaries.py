@@ -98,7 +98,7 @@ async def watched(link: Channel) -> AsyncIterator[list[Event]]:
         await asyncio.wait([following])
 
 
-async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[str]) -> str:
+async def plant(keelman: Keelman, clients: Clients, secrets: Path, texts: list[str]) -> str:
     """Creates everything; returns the broker's address. Appends the answers to the given list."""
 
     async def node() -> str:
@@ -109,7 +109,7 @@ async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[st
     cluster = await clients.brokers.CreateBrokerCluster(
         brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec)
     )
-    said.append(str(cluster))
+    texts.append(str(cluster))
 
     async def running() -> str:
         status = (await clients.broker_cluster("default")).status
@@ -119,46 +119,48 @@ async def plant(keelman: Keelman, clients: Clients, secrets: Path, said: list[st
     external = broker_cluster_pb2.ExternalBrokers(bootstrap_servers=bootstrap, client_properties=FAR)
     spec = broker_cluster_pb2.BrokerClusterSpec(external=external)
     request = brokers_pb.CreateBrokerClusterRequest(name="far", spec=spec, request_id="far")
-    said.append(str(await clients.brokers.CreateBrokerCluster(request)))
-    said.append(str(await clients.brokers.CreateBrokerCluster(request)))
+    texts.append(str(await clients.brokers.CreateBrokerCluster(request)))
+    texts.append(str(await clients.brokers.CreateBrokerCluster(request)))
     expected_spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="far", count=1, properties=WORKER | PLAIN)
     expected_spec.extra.update({"node": {"user": "me", "password": "canary-extra"}})
     create = workers_pb.CreateWorkerClusterRequest(name="demo", spec=expected_spec)
-    said.append(str(await clients.clusters.CreateWorkerCluster(create)))
+    texts.append(str(await clients.clusters.CreateWorkerCluster(create)))
     document = document_pb2.Document(kind="acme.node", key="n1", secrets={"ssh": "canary-document"})
     document.content.update({"token": "canary-document"})
-    said.append(str(await clients.documents.PutDocument(documents_pb.PutDocumentRequest(document=document))))
-    said.append(await keelman.ok("start", "wc", "demo", "--wait"))
+    texts.append(str(await clients.documents.PutDocument(documents_pb.PutDocumentRequest(document=document))))
+    texts.append(await keelman.ok("start", "wc", "demo", "--wait"))
     keys = {
         "connector.class": f"{FILE}SourceConnector", "file": str(secrets.with_name("lines")), "topic": "lines",
         "connection.password": f"${{file:{secrets}:password}}",
     }  # fmt: skip
     words = [w for key, value in keys.items() for w in ("--set", f"{key}={value}")]
-    said.append(await keelman.ok("create", "connector", "demo/lines", *words, "--wait", "-o", "yaml"))
+    texts.append(await keelman.ok("create", "connector", "demo/lines", *words, "--wait", "-o", "yaml"))
     return bootstrap
 
 
-async def exercise(keelman: Keelman, clients: Clients, said: list[str]) -> None:
+async def exercise(keelman: Keelman, clients: Clients, texts: list[str]) -> None:
     """Reads everything, changes it, sends requests that are refused, and restarts parts of it."""
-    said += [await keelman.ok("get", kind, "-o", "yaml") for kind in ("bc", "wc", "workers", "workloads", "connectors")]
+    texts += [
+        await keelman.ok("get", kind, "-o", "yaml") for kind in ("bc", "wc", "workers", "workloads", "connectors")
+    ]
     shown = await keelman.ok("describe", "wc", "demo")
     assert "[hidden]" in shown
-    said += [shown, await keelman.ok("describe", "bc", "far"), await keelman.ok("describe", "cn", "demo/lines")]
-    said.append(await keelman.ok("status"))
+    texts += [shown, await keelman.ok("describe", "bc", "far"), await keelman.ok("describe", "cn", "demo/lines")]
+    texts.append(await keelman.ok("status"))
     bad = (
         "sasl.jaas.config=canary-refused;",
         "security.protocol=SASL_PLAINTEXT",
         "listeners=http://u:canary-refused@h",
     )
     create = ("create", "wc", "bad", "--broker-cluster", "far")
-    refused = await keelman.run(*create, *(word for item in bad for word in ("--set", item)))
+    refused = await keelman.run(*create, *(word for assignment in bad for word in ("--set", assignment)))
     assert refused.code == 2, refused
     again = await keelman.run(*create, "--set", "ssl.key.password=[hidden]")
     assert "spec.properties.ssl.key.password" in again.err
-    said += [refused.out, refused.err, again.out, again.err]
+    texts += [refused.out, refused.err, again.out, again.err]
     changes = ("--set", "offset.flush.interval.ms=2000", "--set", "consumer.ssl.key.password=canary-changed")
-    said.append(await keelman.ok("update", "wc", "demo", *changes, "--wait", "-o", "yaml"))
-    said.append(await keelman.ok("logs", "wc", "demo"))
+    texts.append(await keelman.ok("update", "wc", "demo", *changes, "--wait", "-o", "yaml"))
+    texts.append(await keelman.ok("logs", "wc", "demo"))
     before = keelman.pid_of("state")
     psutil.Process(before).kill()
 
@@ -176,11 +178,11 @@ async def exercise(keelman: Keelman, clients: Clients, said: list[str]) -> None:
         return status.restarts > 0 and bool((await clients.worker_cluster("demo")).status.ready_workers)
 
     await eventually(restarted, what="the worker is back")
-    said.append(str(await clients.workloads()))
+    texts.append(str(await clients.workloads()))
     async with channel(keelman.system["state"]) as link:
         plans = await PlanServiceStub(link).ListPlans(ListPlansRequest())
     assert plans.plans
-    said.append(str(plans))
+    texts.append(str(plans))
 
 
 async def topics(bootstrap: str) -> dict[str, bytes]:
@@ -255,14 +257,14 @@ async def failed_start(home: Path) -> str:
     home.mkdir()
     settings = home / "state.toml"
     settings.write_text('database = "postgresql://me:canary-database@127.0.0.1:1/none"\n')
-    said = ""
+    output = ""
     for verb in ("run", "config"):
         command = [sys.executable, "-m", "keelman.state", verb, "--file", str(settings), "--home", str(home)]
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         async with asyncio.timeout(120):
-            said += (await process.communicate())[0].decode()
+            output += (await process.communicate())[0].decode()
     settings.unlink()
-    return said
+    return output
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -129,9 +129,9 @@ async def test_workers_are_given_what_they_may_read_and_nobody_else_anything(tmp
             await delete(clients, "prod/one")
             await eventually(lambda: [secret.name for secret in agent.secrets[-1].secrets] == ["db"])
             assert agent.workloads["worker/all/0"].generation == generation, "no worker restarts for it"
-            told = str(list(agent.workloads.values())) + str(await clients.workloads())
-            told += str(await get(clients, "db")) + str(await clients.worker_cluster("all"))
-            assert CANARY not in told
+            texts = str(list(agent.workloads.values())) + str(await clients.workloads())
+            texts += str(await get(clients, "db")) + str(await clients.worker_cluster("all"))
+            assert CANARY not in texts
             await clients.stop_workers("all")
             await clients.delete_workers("all")
             await eventually(lambda: not agent.secrets[-1].secrets, what="the others may not read it")

@@ -146,8 +146,8 @@ async def test_what_an_earlier_keelman_left_in_the_clear_is_sealed_at_the_first_
         (payload,) = database.execute("SELECT payload FROM outbox WHERE name = 'demo'").fetchone()
         (answer,) = database.execute("SELECT answer FROM request").fetchone()
     assert dict(event_pb2.Event.FromString(payload).worker_cluster.spec.properties) == HIDDEN
-    told = workers_pb.CreateWorkerClusterResponse.FromString(answer).worker_cluster
-    assert (dict(told.spec.properties), told.spec.extra["password"]) == (HIDDEN, "[hidden]")
+    cluster = workers_pb.CreateWorkerClusterResponse.FromString(answer).worker_cluster
+    assert (dict(cluster.spec.properties), cluster.spec.extra["password"]) == (HIDDEN, "[hidden]")
 
 
 def in_the_clear(path: Path) -> None:

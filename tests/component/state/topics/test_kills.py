@@ -82,7 +82,7 @@ async def test_an_operation_goes_on_after_a_kill(tmp_path, bootstrap: str, name:
 
 def operation_on(spec: TopicSpec, begun: datetime, **facts) -> Operation:
     """An operation that creates a topic, which did not exist on the brokers."""
-    steps = [Step(item) for item in STEPS[TopicGoal.PRESENT]]
+    steps = [Step(step) for step in STEPS[TopicGoal.PRESENT]]
     steps[1] = dataclasses.replace(steps[1], state=StepState.RUNNING, start_time=begun)
     return Operation(
         "op", "uid", begun, begun, OperationKind.APPLY_TOPIC, OperationTarget("topic", "t", 1, "PRESENT"), tuple(steps),

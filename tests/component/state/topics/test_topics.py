@@ -38,8 +38,8 @@ async def seen(topics: Topics, name: str, state: int) -> topic_pb2.Topic:
 
 
 async def test_a_topic_is_created_grown_configured_and_deleted(topics: Topics, bootstrap: str, name: str):
-    result = await topics.create(name, topic=f"{name}.Data", partitions=2, config={"retention.ms": "60000"})
-    assert (result.status.state, result.generation) == (topic_pb2.TOPIC_STATE_ABSENT, 1)
+    created = await topics.create(name, topic=f"{name}.Data", partitions=2, config={"retention.ms": "60000"})
+    assert (created.status.state, created.generation) == (topic_pb2.TOPIC_STATE_ABSENT, 1)
 
     operation = await topics.apply(name)
     assert operation.state == SUCCEEDED, operation
@@ -141,9 +141,9 @@ async def test_the_keys_that_are_checked_are_those_of_the_brokers(bootstrap: str
     properties = {"bootstrap.servers": bootstrap}
     await create_topic(properties, name, partitions=1)
     async with TopicBrokers.open(properties) as opened:
-        result = await eventually(lambda: opened.configs([name]))
-    assert result[name].keys() == TOPIC_CONFIGS.keys()
-    assert {key: v.value for key, v in result[name].items() if value_problem(key, v.value)} == {}
+        answers = await eventually(lambda: opened.configs([name]))
+    assert answers[name].keys() == TOPIC_CONFIGS.keys()
+    assert {key: v.value for key, v in answers[name].items() if value_problem(key, v.value)} == {}
     await delete_topics(properties, [name])
 
 
@@ -156,7 +156,7 @@ async def test_three_brokers_agree_at_an_operations_end(tmp_path):
             await topics.update("wide", partitions=partitions)
             operation = await topics.apply("wide")
             assert operation.state == SUCCEEDED, operation
-            assert {len(item) for item in await as_known(trio, "wide")} == {partitions}
+            assert {len(partitions_known) for partitions_known in await as_known(trio, "wide")} == {partitions}
         parts = (await topics.get("wide")).status.brokers.partitions
         assert {part.leader.node_id for part in parts} == {1, 2, 3}
         assert all(sorted(b.node_id for b in part.in_sync_replicas) == [1, 2, 3] for part in parts)
@@ -169,6 +169,6 @@ async def test_three_brokers_agree_at_an_operations_end(tmp_path):
 async def as_known(trio, topic: str) -> list:
     """The partitions of a topic in each broker's metadata."""
     async with TopicBrokers.open({"bootstrap.servers": trio.bootstrap}) as opened:
-        result = await opened.described_by_each(topic)
-    assert len(result) == 3
-    return [item.topics[topic].partitions if item.topics else {} for item in result]
+        answers = await opened.described_by_each(topic)
+    assert len(answers) == 3
+    return [answer.topics[topic].partitions if answer.topics else {} for answer in answers]

@@ -43,9 +43,9 @@ async def brokers(tmp_path: Path) -> AsyncIterator[list[BrokerProcess]]:
         await supervise(*(broker_process.start for broker_process in broker_processes))
         yield broker_processes
     finally:
-        for item in broker_processes:
+        for broker in broker_processes:
             with contextlib.suppress(AssertionError):  # not started
-                await item.end(signal.SIGKILL)
+                await broker.end(signal.SIGKILL)
 
 
 class Outside:
@@ -68,8 +68,8 @@ class Outside:
                     return {await admin.find_coordinator(name, kind) for kind, name in expected}
             return set()
 
-        result = await eventually(told, seconds=MOVED_SECONDS, every=0.2, what=f"{expected} have coordinators")
-        return [self._brokers[number - 1] for number in result]
+        coordinators = await eventually(told, seconds=MOVED_SECONDS, every=0.2, what=f"{expected} have coordinators")
+        return [self._brokers[number - 1] for number in coordinators]
 
     async def same(self, group: str) -> tuple[str, BrokerProcess]:
         """A name for a flow whose coordinators are all the workers' own, and that broker."""
@@ -91,8 +91,11 @@ class Outside:
             with contextlib.suppress(KafkaError, Unavailable):
                 async with low_level_client(self.properties, client_id="test", timeout_ms=10_000) as client:
                     answers = [await client.send(number, question) for number in numbers]
-                told = [leaders(answer, len(numbers)) for answer in answers]
-                return all(item is not None and item == told[0] for item in told)
+                leaders_known = [leaders(answer, len(numbers)) for answer in answers]
+                return all(
+                    leaders_of_broker is not None and leaders_of_broker == leaders_known[0]
+                    for leaders_of_broker in leaders_known
+                )
             return False
 
         await eventually(agreed, seconds=MOVED_SECONDS, every=0.2, what=f"{topics} are whole")

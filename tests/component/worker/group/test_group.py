@@ -103,9 +103,9 @@ async def test_java_workers_and_ours_refuse_each_other(
         before = len(later.output)
         await java.end(signal.SIGKILL)
         async with workers(later):
-            said = later.output[before:]
-            assert f"{has}: waiting until they lapse" in said
-            assert "stop them first" not in said
+            output = later.output[before:]
+            assert f"{has}: waiting until they lapse" in output
+            assert "stop them first" not in output
             assert (await later.ask("GET", "/health")).status_code == 200
             assert await later.end() == 0
     finally:

@@ -111,8 +111,8 @@ async def test_what_a_lost_answer_was_about_is_not_done_twice(pair: Pair) -> Non
     ):
         answer = await ask(method, f"{path}/{rest}", body)
         assert answer.status_code == status, answer.text
-    told = await read_topic({"bootstrap.servers": two.bootstrap}, f"{GROUP}-configs", client_id="told", seconds=60)
-    assert sum(row.key == b"restart-connector-once" for row in told) == 2, "each form once"
+    records = await read_topic({"bootstrap.servers": two.bootstrap}, f"{GROUP}-configs", client_id="told", seconds=60)
+    assert sum(row.key == b"restart-connector-once" for row in records) == 2, "each form once"
     assert (await ask("DELETE", path)).status_code == 204
     assert (await ask("DELETE", path)).status_code == 404
 
@@ -212,5 +212,7 @@ async def test_no_client_notices_that_the_leader_leaves(pair: Pair, number: int)
         for work in (change, come_and_go, leave):
             group.create_task(work())
     refused = [answer for answer in answers if answer.status_code not in (200, 201, 204)]
-    assert not refused, [f"{item.request.method} {item.url.path} {item.status_code} {item.text}" for item in refused]
+    assert not refused, [
+        f"{response.request.method} {response.url.path} {response.status_code} {response.text}" for response in refused
+    ]
     assert not [name for name in (await other.ask("GET", "/connectors")).json() if name.startswith("passing")]

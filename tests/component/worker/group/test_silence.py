@@ -182,7 +182,7 @@ async def measured(worker: WorkerProcess, connector: str, state: str) -> bool:
     """Whether the worker's metrics show its part of a connector, and the task, in this state."""
     text = (await worker.ask("GET", "/metrics")).text
     matches = re.findall(rf'^keelman_(connector|task)_state{{connector="{connector}".*state="(\w+)"}} 1', text, re.M)
-    return ("task", state) in matches and {told for _, told in matches} == {state}
+    return ("task", state) in matches and {state_shown for _, state_shown in matches} == {state}
 
 
 async def is_old(worker: WorkerProcess, seconds: int) -> bool:

@@ -93,8 +93,8 @@ async def test_who_has_no_spark_service_gets_no_tasks(
         await all_run(single_member, 10, single_member)
         async with workers(two):
             await unhealthy(two, "no Spark service answers this worker yet", NOBODY)
-            told = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
-            assert told.status_code == 201, "it answers requests all the same"
+            response = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
+            assert response.status_code == 201, "it answers requests all the same"
             await all_run(two, 11, single_member)
             assert (await single_member.ask("GET", "/health")).status_code == 200
             assert "keelman_worker_takes_tasks 0" in (await two.ask("GET", "/metrics")).text

@@ -59,7 +59,7 @@ def differences(name: str, connects: Any, ours: Any) -> list[str]:
             for entry in ours
             if entry not in connects and entry["class"].startswith(("io.debezium", "com.mongodb"))
         ]
-        return [f"{name}: {item}" for item in (*missing, *more)]
+        return [f"{name}: {difference}" for difference in (*missing, *more)]
     results = []
     for key, value in connects.items():
         got = ours.get(key)

@@ -80,7 +80,7 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         await worker.reaches("lines", "RUNNING", "RUNNING", seconds=120)
         outcome = await _read(bootstrap, "steps", 3)
         assert [message.value() for message in outcome] == [
-            said[::-1] for said in (b"steps:ONE!", b"steps:quiet two", b"steps:FIVE!")
+            line[::-1] for line in (b"steps:ONE!", b"steps:quiet two", b"steps:FIVE!")
         ]
         assert [message.headers() for message in outcome] == [
             [("mark", b"7"), ("seen", b"8")],
@@ -102,11 +102,11 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         await asyncio.to_thread(_send, bootstrap, ["steps-in:a", "steps-in:boom", "elsewhere:b", "steps-in:quiet c"])
         await eventually(lambda: _has(copied, "A!\nquiet c\n"), seconds=120, what="the good ones are written")
         letters = await _read(bootstrap, "steps-letters", 2)
-        told = [dict(letter.headers() or ()) for letter in letters]
-        assert [entry["__connect.errors.stage"] for entry in told] == [b"TRANSFORMATION", b"VALUE_CONVERTER"]
+        headers = [dict(letter.headers() or ()) for letter in letters]
+        assert [entry["__connect.errors.stage"] for entry in headers] == [b"TRANSFORMATION", b"VALUE_CONVERTER"]
         classes_at_fault = [b"acme.ShoutTransform", b"acme.ReversedConverter"]
-        assert [entry["__connect.errors.class.name"] for entry in told] == classes_at_fault
-        assert told[1]["__connect.errors.exception.message"] == b"not of steps-in"
+        assert [entry["__connect.errors.class.name"] for entry in headers] == classes_at_fault
+        assert headers[1]["__connect.errors.exception.message"] == b"not of steps-in"
         assert "java_step_slow" in spark.log.read_text()
         assert await worker.end() == 0
 

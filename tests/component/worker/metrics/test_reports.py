@@ -39,8 +39,8 @@ async def test_connectors_are_reported_by_whoever_leads(
             reports.fold(fact)
 
     def known() -> dict[str, Connector]:
-        result, _ = reports.connectors.page([name], CONNECTOR_STATE_UNSPECIFIED, 1000, "")
-        return {c.name: c for c in result}
+        connectors, _ = reports.connectors.page([name], CONNECTOR_STATE_UNSPECIFIED, 1000, "")
+        return {c.name: c for c in connectors}
 
     def states(connector: str) -> list[int]:
         result = known().get(connector, Connector())

@@ -161,8 +161,8 @@ async def test_of_many_tasks_that_begin_together_those_without_news_rest(
         async with workers(worker):
             begun = await eventually(lambda: len(side.runs) == MOST and list(side.runs.values()), seconds=120)
             (first, other) = sorted(set(range(count)) - {run.ticket.task for run in begun})
-            told = ["RUNNING" if task in (first, other) else "UNASSIGNED" for task in range(count)]
-            await worker.reaches("m", "RUNNING", *told, seconds=60)
+            states = ["RUNNING" if task in (first, other) else "UNASSIGNED" for task in range(count)]
+            await worker.reaches("m", "RUNNING", *states, seconds=60)
             await producer.send_and_wait("rested", b"more", partition=other)
             side.fence(begun[0])
             await eventually(lambda: side.of("m", other, FENCED), seconds=60, what="it has its turn")

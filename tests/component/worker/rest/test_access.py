@@ -103,8 +103,8 @@ async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[L
                 assert (await client.get(f"{main}/admin/loggers", auth=ALICE)).status_code == 404
             with pytest.raises(httpx.TransportError):
                 await client.get(f"{admin_urls[0]}/admin/loggers", auth=ALICE)
-        said = await exchange_or_nothing(pair[0].port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert b"this port speaks https" in said
+        answer = await exchange_or_nothing(pair[0].port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"this port speaks https" in answer
         log = pair[0].output + pair[1].output
         assert PASSWORD not in log
         assert "wonder" not in log
@@ -133,8 +133,8 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
             await worker.reaches(name, "RUNNING", "RUNNING")
         (copying,), (failing,) = side.of("copies"), side.of("fails")
         bad = BadRecords(failures=3, errors=1, retries=2)
-        told = CopyProgress(records=70, bytes=700, errors=1, lag=30, lag_unit=LAG_UNIT_RECORDS, bad_records=bad)
-        side.copies(copying, progress=told)
+        progress = CopyProgress(records=70, bytes=700, errors=1, lag=30, lag_unit=LAG_UNIT_RECORDS, bad_records=bad)
+        side.copies(copying, progress=progress)
         side.fail(failing, retriable=False, trace="org.example.Broken: as told\n\tat somewhere")
         await worker.reaches("fails", "RUNNING", "FAILED")
         async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
@@ -234,10 +234,10 @@ async def test_hostile_requests_hold_nobody_up(bootstrap: str, link: tuple[LinkS
                 "/connectors/%zz",
                 "/%2e%2e",
             ):
-                said = await in_time(
+                refusal = await in_time(
                     exchange(worker.port, f"GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode())
                 )
-                assert 400 <= said["status"] < 500, (path[:30], said)
+                assert 400 <= refusal["status"] < 500, (path[:30], refusal)
             done.set()
             assert await meanwhile < 30
         for _, writer in idle:

@@ -158,9 +158,9 @@ async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(head + body)
         async with asyncio.timeout(60):
-            said = await reader.read()
+            answer = await reader.read()
         writer.close()
-        assert said.split()[1] in (b"200", b"201"), said
+        assert answer.split()[1] in (b"200", b"201"), answer
     assert (await pair[0].ask("DELETE", "/connectors/large")).status_code == 204
 
 

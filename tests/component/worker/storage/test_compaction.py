@@ -95,11 +95,11 @@ async def agree(*processes: WorkerProcess) -> dict[str, Any]:
 async def test_who_starts_on_compacted_topics_knows_the_tasks_of_all_connectors(
     eager: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
-    first, second = (WorkerProcess(tmp_path / item, eager, name, link[1], EAGER) for item in "ab")
+    first, second = (WorkerProcess(tmp_path / letter, eager, name, link[1], EAGER) for letter in "ab")
     async with workers(first, second):
-        for item in ("same", "paused", "refused", "same-1"):
-            assert (await first.ask("PUT", f"/connectors/{item}/config", SOURCE)).status_code == 201
-            await first.reaches(item, "RUNNING", "RUNNING", "RUNNING", "RUNNING", seconds=SECONDS)
+        for connector in ("same", "paused", "refused", "same-1"):
+            assert (await first.ask("PUT", f"/connectors/{connector}/config", SOURCE)).status_code == 201
+            await first.reaches(connector, "RUNNING", "RUNNING", "RUNNING", "RUNNING", seconds=SECONDS)
         # Connect does the same when a configuration is sent again: the connector's record is after its commit then.
         assert (await second.ask("PUT", "/connectors/same/config", SOURCE)).status_code == 200
         assert (await second.ask("PUT", "/connectors/paused/pause")).status_code == 202
@@ -111,11 +111,11 @@ async def test_who_starts_on_compacted_topics_knows_the_tasks_of_all_connectors(
 
         async def at_rest() -> dict[str, Any] | None:
             """The answers of both workers, once nothing changes any more: `same` may be starting again."""
-            told = await agree(first, second)
-            states = {item: told[item]["states"] for item in told}
+            statuses = await agree(first, second)
+            states = {connector: statuses[connector]["states"] for connector in statuses}
             run = ["RUNNING"] * 3
             rest = {"same": ["RUNNING", *run], "paused": ["PAUSED"] * 4, "refused": ["FAILED", *run]}
-            return told if states == {**rest, "same-1": ["RUNNING", *run]} else None
+            return statuses if states == {**rest, "same-1": ["RUNNING", *run]} else None
 
         before = await eventually(at_rest, seconds=SECONDS, what="nothing is on its way")
         assert before is not None
@@ -127,7 +127,7 @@ async def test_who_starts_on_compacted_topics_knows_the_tasks_of_all_connectors(
             return await agree(first, second) == before
 
         await eventually(as_before, seconds=SECONDS)
-        assert {name: len(told["tasks"]) for name, told in before.items()} == dict.fromkeys(before, 3)
+        assert {name: len(status["tasks"]) for name, status in before.items()} == dict.fromkeys(before, 3)
 
 
 async def test_records_that_mean_nothing_are_told_and_change_nothing(
@@ -156,9 +156,9 @@ async def test_records_that_mean_nothing_are_told_and_change_nothing(
         assert (await worker_process.ask("GET", "/connectors/x/offsets")).json() == {"offsets": []}
         await eventually(lambda: len(passed_over()) >= 7, seconds=SECONDS, what="all three topics are read")
         await compacted(eager, f"{name}-configs")
-        told = passed_over()
-        assert len(told) == len(set(told)) == 7, told
-        assert any("connector-x" in line and "its value is no JSON object" in line for line in told)
+        passed = passed_over()
+        assert len(passed) == len(set(passed)) == 7, passed
+        assert any("connector-x" in line and "its value is no JSON object" in line for line in passed)
         assert await worker_process.end() == 0
         await worker_process.start()
         await eventually(as_before, seconds=SECONDS)

@@ -67,7 +67,7 @@ def worker_of(broker: SecureBroker, group: str, folder: Path, link: str) -> Work
 async def test_a_topic_that_it_may_not_use_is_named_and_ends_it(
     broker: SecureBroker, link: tuple[LinkSide, str], tmp_path: Path, name: str, case: tuple[AclOperation, str, str]
 ) -> None:
-    operation, kind, told = case
+    operation, kind, message = case
     worker, topic = worker_of(broker, name, tmp_path, link[1]), f"{name}-{kind}"
     if operation is AclOperation.CREATE:  # a principal that may create topics of the cluster may create this one
         keep_out(broker, (TOPIC, topic, operation), (CLUSTER, "kafka-cluster", operation))
@@ -84,7 +84,7 @@ async def test_a_topic_that_it_may_not_use_is_named_and_ends_it(
             worker.child.kill()
     (line,) = [line for line in worker.output.splitlines() if line.startswith("keelman worker: ")]
     place = rf"{re.escape(str(tmp_path / 'worker.properties'))}, line \d+: "
-    assert re.sub(place, "", line).startswith(f"keelman worker: {told.format(topic=topic)}")
+    assert re.sub(place, "", line).startswith(f"keelman worker: {message.format(topic=topic)}")
 
 
 async def test_what_it_can_do_without_is_told_and_it_goes_on(

@@ -89,8 +89,8 @@ async def test_what_a_task_waits_for_is_shown_until_it_is_there(
             return str(task.get("keelman", {}).get("waits_for", ""))
 
         async def both_wait() -> bool:
-            said = (await waits_for("awaits-in"), await waits_for("awaits-out"))
-            return said == (f"waits for the file {source}", "waits for the topic awaited")
+            reasons = (await waits_for("awaits-in"), await waits_for("awaits-out"))
+            return reasons == (f"waits for the file {source}", "waits for the topic awaited")
 
         async def both_copy() -> bool:
             return (await waits_for("awaits-in"), await waits_for("awaits-out")) == ("", "")

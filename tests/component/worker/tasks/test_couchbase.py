@@ -214,6 +214,6 @@ async def test_what_cannot_be_read_is_failed_at_once_with_a_line_that_names_it(
                 return [task["trace"] for task in (status["connector"], *status["tasks"]) if task["state"] == "FAILED"]
 
             for what, (_, line) in wrong.items():
-                result = await eventually(partial(lines, what), seconds=60, what=f"{what} is FAILED")
-                assert line in result[0]
+                matching = await eventually(partial(lines, what), seconds=60, what=f"{what} is FAILED")
+                assert line in matching[0]
             assert await worker.end() == 0

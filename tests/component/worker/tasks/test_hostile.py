@@ -203,13 +203,13 @@ async def test_what_a_task_does(
             await create(worker, f"{method}-{way}", {**config, **mood})
         await create(worker, "close-block", {**config, "connector.class": SOURCE, "mood": "close:block"})
         for _, method, way in AT_WORK:
-            told = {
+            reports = {
                 "raise": "RuntimeError: as ordered",
                 "exit": "was lost: its process exited with code 3 in Hostile",
                 "allocate": "MemoryError",
                 "spin": "no beat for ",
             }.get(way, f".{method} (source.py:")
-            await traced(worker, f"{method}-{way}", told, task=True)
+            await traced(worker, f"{method}-{way}", reports, task=True)
         await worker.reaches("close-block", "RUNNING", "RUNNING", seconds=60)
         assert (await worker.ask("PUT", "/connectors/close-block/pause")).status_code == 202
         await traced(worker, "close-block", "stop: the task did not end within 2 s and was cut", task=True)
