@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeAlias
 
-from keelman.api.access.v1.certificate_service_pb2 import RenewCertificateRequest
+from keelman.api.access.v1.certificate_service_pb2 import LookUpAuthorityRequest, RenewCertificateRequest
 from keelman.api.access.v1.certificate_service_pb2_grpc import CertificateServiceStub
 from keelman.model.errors import FailedPrecondition, KeelmanError
-from keelman.rpc.channels import channel
+from keelman.rpc.channels import Channel, channel
 from keelman.rpc.credentials import Pems
 from keelman.rpc.identity import STATE_NAME, Identity
 from keelman.runtime.backoff import Backoff
@@ -23,6 +23,7 @@ from keelman.runtime.tls.certificates import (
     certificate_facts,
     certificate_request,
     issued_by,
+    last_digest,
     private_key_digest,
     shown_time,
 )
@@ -32,8 +33,20 @@ CALL_SECONDS = 10.0
 
 Ask: TypeAlias = Callable[[str], Awaitable[Pems]]
 """Has a certificate request signed. Returns chain and roots. Raises KeelmanError."""
-MAX_PAUSE_SECONDS = 86400.0
-"""The longest pause between two checks of the certificate's end: the clock may be set meanwhile."""
+LOOK_SECONDS = 20.0
+"""How often a member looks whether the CA is being replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class TrustedAuthority:
+    """The CAs to trust, PEM, and the SHA-256 of the CA that signs, in hex."""
+
+    roots: bytes
+    issuer: str
+
+
+Look: TypeAlias = Callable[[], Awaitable[TrustedAuthority]]
+"""Returns the CAs of the installation. Raises KeelmanError."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,25 +129,27 @@ def checked_member(holder: Identity, pems: Pems, shown: str, now: datetime | Non
 class Member:
     """A member's credentials, which `run` renews while the process lives."""
 
-    def __init__(self, holder: Identity, pems: Pems, ask: Ask, keep: Callable[[Pems], None]) -> None:
-        """`ask` has a certificate request signed, and `keep` stores the new credentials."""
+    def __init__(self, holder: Identity, pems: Pems, ask: Ask, keep: Callable[[Pems], None], look: Look) -> None:
+        """`ask` has a certificate request signed, `keep` stores the new credentials, and `look` returns the CAs."""
         self.holder = holder
         self._pems = pems
-        self._ask, self._keep = ask, keep
+        self._ask, self._keep, self._look = ask, keep, look
 
     def newest(self) -> Pems:
         """Returns the current credentials."""
         return self._pems
 
     async def run(self) -> None:
-        """Renews the certificate whenever two thirds of its time are over. Runs until cancelled."""
+        """Renews the certificate whenever two thirds of its time are over, and when the CA is replaced. Runs until
+        cancelled."""
         backoff = Backoff(most=60.0)
         while True:
             facts, now = certificate_facts(self._pems.chain), datetime.now(UTC)
             due = (facts.renewal() - now).total_seconds()
             if due > 0:
-                await asyncio.sleep(min(due, MAX_PAUSE_SECONDS))
-                continue
+                await asyncio.sleep(min(due, LOOK_SECONDS))
+                if not await self._is_replaced():
+                    continue
             try:
                 await self._renew()
                 backoff.reset()
@@ -142,6 +157,15 @@ class Member:
                 ends = shown_time(facts.end)
                 log.warning("certificate_not_renewed", holder=self.holder.path, ends=ends, error=str(error))
                 await asyncio.sleep(backoff.next())
+
+    async def _is_replaced(self) -> bool:
+        """Returns whether the CAs are others than those of the present credentials; False if that is not known."""
+        try:
+            found = await self._look()
+        except KeelmanError as error:  # also a state service of an earlier version
+            log.debug("authority_unknown", holder=self.holder.path, error=str(error))
+            return False
+        return found.roots != self._pems.roots or found.issuer != last_digest(self._pems.chain)
 
     async def _renew(self) -> None:
         signed = await self._ask(certificate_request(self._pems.key))
@@ -155,18 +179,30 @@ def renewing(holder: Identity, folder: MemberFolder, state_address: str, hosts: 
     """Returns the member of a folder, whose certificate the state service renews. Raises FailedPrecondition as
     `MemberFolder.read`."""
 
-    async def ask(request: str) -> Pems:
+    def opened() -> Channel:
         shown = member.newest()
-        opened = channel(
+        return channel(
             state_address, root_certificates=shown.roots, client=shown, server_name=STATE_NAME, peer="the state service"
         )
-        async with opened as link:
+
+    async def ask(request: str) -> Pems:
+        async with opened() as link:
             sent = RenewCertificateRequest(certificate_request=request, hosts=hosts)
             answer = await CertificateServiceStub(link).RenewCertificate(sent, timeout=CALL_SECONDS)
         return Pems(answer.certificate.encode(), b"", answer.authority.encode())
 
-    member = Member(holder, folder.read(holder), ask, folder.write)
+    async def look() -> TrustedAuthority:
+        async with opened() as link:
+            return await look_up(link)
+
+    member = Member(holder, folder.read(holder), ask, folder.write, look)
     return member
+
+
+async def look_up(link: Channel) -> TrustedAuthority:
+    """Returns the CAs, asked over a channel to a state service. Raises KeelmanError."""
+    answer = await CertificateServiceStub(link).LookUpAuthority(LookUpAuthorityRequest(), timeout=CALL_SECONDS)
+    return TrustedAuthority(answer.authority.encode(), answer.issuer)
 
 
 def _wrong(text: str) -> FailedPrecondition:

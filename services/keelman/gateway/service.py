@@ -39,7 +39,7 @@ OWN_LOG_CHARACTERS = 4 << 20
 """The size of its own log that a gateway keeps for callers."""
 
 FORWARDED = {
-    "access": ("join_token", "join"),
+    "access": ("authority", "join_token", "join"),
     "node": ("node", "workload", "plan"),
     "connect": (
         "broker_cluster", "worker_cluster", "worker_configuration", "worker", "plugin", "plugin_import", "secret",

@@ -18,7 +18,7 @@ from keelman.rpc.channels import Channel, channel, checked_peer, root_certificat
 from keelman.rpc.credentials import Newest, PemFiles, Pems, Tls
 from keelman.rpc.errors import translated_stream
 from keelman.rpc.identity import STATE_NAME, Identity, IdentityKind, server_name
-from keelman.rpc.membership import Member, MemberFolder, renewing
+from keelman.rpc.membership import Member, MemberFolder, TrustedAuthority, look_up, renewing
 from keelman.rpc.routing.renewing import RenewingChannel
 from keelman.rpc.server import INSTALLATION
 from keelman.runtime.backoff import Backoff
@@ -137,13 +137,17 @@ async def _given(holder: Identity, settings: Settings) -> Member:
             answer = await CertificateServiceStub(link).IssueGatewayCertificate(sent, timeout=CALL_SECONDS)
         return Pems(answer.certificate.encode(), b"", answer.authority.encode())
 
+    async def look() -> TrustedAuthority:
+        async with channel(settings.state_address, peer="the state service") as link:
+            return await look_up(link)
+
     key, backoff = made_key(), Backoff(most=2.0)
     late = Unavailable(f"the state service at {settings.state_address} gave no certificate in {STATE_SECONDS:g} s")
     async with deadline(STATE_SECONDS, late):
         while True:
             try:
                 signed = await ask(certificate_request(key))
-                return Member(holder, Pems(signed.chain, key, signed.roots), ask, lambda _: None)
+                return Member(holder, Pems(signed.chain, key, signed.roots), ask, lambda _: None, look)
             except Unavailable as error:
                 if backoff.is_new(error.message):
                     log.warning("certificate_waits", state=settings.state_address, error=error.message)

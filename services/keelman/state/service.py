@@ -52,6 +52,7 @@ from keelman.state.resources.hub import Hub
 from keelman.state.resources.log_delivery import checked_buckets
 from keelman.state.resources.snapshot import BROKER_CLUSTER
 from keelman.state.resources.store import ResourceStore, subjects_of
+from keelman.state.rotation.api import AuthorityApi
 from keelman.state.secrets.key_change import LOOK_SECONDS, KeyChange
 from keelman.state.secrets.opening import open_store
 from keelman.state.sessions.sessions import Sessions
@@ -105,10 +106,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         trust = await Trust.of(settings, store)
         parts = NounParts(
             store, sessions, reports, plugins, executor, topics, limits.chosen_ports, commits, limits.buckets,
-            trust.authority, NamedBrokers(limits.policy_rules),
+            trust.authorities, NamedBrokers(limits.policy_rules),
         )  # fmt: skip
-        session_api, reported = SessionApi(sessions, trust.callers), ConnectorReportApi(parts)
-        apis = session_api, copy_runs, watch, reported, AuditEventApi(trail), AuditRecordApi(trail)
+        reported, of_audit = ConnectorReportApi(parts), (AuditEventApi(trail), AuditRecordApi(trail))
+        apis = SessionApi(sessions, trust.callers), copy_runs, watch, reported, AuthorityApi(trust.members), *of_audit
         served = (*map(RpcService.of, apis), *services(trust.members, settings.address, UsedSignatures(store.database)))
         server = _server(settings, trust, *registry.all_services(parts), *served)
         siblings = await stack.enter_async_context(Siblings())
@@ -165,6 +166,7 @@ def _following(
     yield "secrets-key", Reconciler("secrets-key", change.look, LOOK_SECONDS).run()
     if trust.own is not None:
         yield "own-certificate", trust.own.keep()
+        yield "authority", Reconciler("authority", trust.follow, FOLLOW_SECONDS).run()
 
 
 def _exchange(url: str, store: ResourceStore, heard: Heard, sessions: Sessions, beat_seconds: float) -> Exchange:

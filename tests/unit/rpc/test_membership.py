@@ -1,5 +1,6 @@
 """A member's credentials: a certificate for its own key, signed by the CA beside it, within its validity."""
 
+import asyncio
 import stat
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -7,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from keelman.model.access.join_token import JoinSecret, parsed_token, token_and_address
-from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.rpc import membership
 from keelman.rpc.credentials import Pems
 from keelman.rpc.identity import Identity, IdentityKind, identity_in, server_name
-from keelman.rpc.membership import MemberFolder, checked_member
-from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
+from keelman.rpc.membership import Member, MemberFolder, TrustedAuthority, checked_member
+from keelman.runtime.tls.certificates import certificate_facts, certificate_request, last_digest, made_key
 from keelman.state.trust.authority import Authority, checked_hosts, read_request
 
 NOW = datetime(2026, 7, 1, 12, tzinfo=UTC)
@@ -101,3 +103,38 @@ def test_tokens_are_taken_apart_and_never_shown() -> None:
         with pytest.raises(InvalidArgument, match="token: ") as refused:
             token_and_address(text)
         assert "sss" not in refused.value.message
+
+
+@pytest.mark.parametrize("signing", [CA, OTHER], ids=["trusted beside", "signs"])
+async def test_a_member_follows_a_ca_that_is_replaced(monkeypatch: pytest.MonkeyPatch, signing: Authority) -> None:
+    monkeypatch.setattr(membership, "LOOK_SECONDS", 0.0)
+    looks, asks, kept = 0, 0, asyncio.Event()
+    roots = (CA.pem + OTHER.pem).encode()
+
+    async def ask(request: str) -> Pems:
+        nonlocal asks
+        asks += 1
+        return Pems(signing.sign(request, N1, (), datetime.now(UTC), LIFE).encode(), b"", roots)
+
+    async def look() -> TrustedAuthority:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            raise Unavailable("the state service is away")
+        if looks < 5:
+            return TrustedAuthority(CA.pem.encode(), CA.digest)
+        if looks == 20:
+            kept.set()
+        return TrustedAuthority(roots, signing.digest)
+
+    first = Pems(CA.sign(certificate_request(KEY), N1, (), datetime.now(UTC), LIFE).encode(), KEY, CA.pem.encode())
+    member = Member(N1, first, ask, lambda pems: None, look)
+    run = asyncio.ensure_future(member.run())
+    try:
+        async with asyncio.timeout(30):
+            await kept.wait()
+    finally:
+        run.cancel()
+    assert asks == 1, "once it has what is given it asks no more"
+    assert member.newest().roots == roots
+    assert last_digest(member.newest().chain) == signing.digest

@@ -15,6 +15,7 @@ NO_REQUEST_ID = {
     "UploadPlugin": "its stream begins with a message that has one",
 }
 NO_ETAG = {
+    "RotateAuthority": "it names the phase that the caller has seen",
     "DeleteJoinToken": "a token never changes",
     "RestartWorker": "a worker is derived from its cluster, and has none",
     "WriteBatch": "each of its writes has its own",

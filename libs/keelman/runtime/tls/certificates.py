@@ -95,16 +95,36 @@ def private_key_digest(pem: bytes) -> str:
         raise ValueError(str(error)) from None
 
 
-def issued_by(pem: bytes, authority: bytes) -> bool:
-    """Returns whether the first certificate of a PEM text is signed by the first of another."""
+@lru_cache(maxsize=256)
+def issued_by(pem: bytes, authorities: bytes) -> bool:
+    """Returns whether the first certificate of a PEM text is signed by one of another."""
     from cryptography import x509  # noqa: PLC0415  (slow; few need it)
-    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  (the same)
 
     try:
-        x509.load_pem_x509_certificate(pem).verify_directly_issued_by(x509.load_pem_x509_certificate(authority))
+        certificate, known = x509.load_pem_x509_certificate(pem), x509.load_pem_x509_certificates(authorities)
+    except ValueError:
+        return False
+    return any(_is_issued_by(certificate, authority) for authority in known)
+
+
+def _is_issued_by(certificate: x509.Certificate, authority: x509.Certificate) -> bool:
+    from cryptography.exceptions import InvalidSignature  # noqa: PLC0415  (slow; few need it)
+
+    try:
+        certificate.verify_directly_issued_by(authority)
     except (InvalidSignature, TypeError, ValueError):
         return False
     return True
+
+
+@lru_cache(maxsize=256)
+def last_digest(pem: bytes) -> str:
+    """Returns the SHA-256 of the last certificate of a PEM text, in hex: of its CA, where that follows. Raises
+    ValueError if there is none."""
+    from cryptography import x509  # noqa: PLC0415  (slow; few need it)
+    from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415  (the same)
+
+    return x509.load_pem_x509_certificates(pem)[-1].fingerprint(SHA256()).hex()
 
 
 def digest_of_der(certificate: bytes) -> str:

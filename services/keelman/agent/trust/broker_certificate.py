@@ -16,7 +16,7 @@ from keelman.api.access.v1.certificate_service_pb2_grpc import CertificateServic
 from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
 from keelman.rpc.credentials import Pems
 from keelman.rpc.identity import Identity, IdentityKind
-from keelman.rpc.membership import CALL_SECONDS, Member, MemberFolder, checked_member
+from keelman.rpc.membership import CALL_SECONDS, Member, MemberFolder, TrustedAuthority, checked_member, look_up
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import write_file
 from keelman.runtime.logs.logging import get_logger
@@ -106,7 +106,7 @@ class Certificate:
                 self._problem = str(error)
                 log.warning("certificate_not_signed", holder=self.holder.path, error=self._problem)
                 await asyncio.sleep(backoff.next())
-        member = Member(self.holder, self._pems, self._ask, self._keep)
+        member = Member(self.holder, self._pems, self._ask, self._keep, self._look)
         await supervise(member.run, self._ask_for_hosts, self._keep_spread)
 
     async def _first(self) -> None:
@@ -142,6 +142,10 @@ class Certificate:
     async def _signed(self, key: bytes) -> Pems:
         signed = await self._ask(certificate_request(key))
         return checked_member(self.holder, Pems(signed.chain, key, signed.roots), "of the state service")
+
+    async def _look(self) -> TrustedAuthority:
+        async with self.link.channel(self.state_address) as link:
+            return await look_up(link)
 
     async def _ask(self, request: str) -> Pems:
         sent = IssueBrokerCertificateRequest(certificate_request=request, hosts=self.hosts)

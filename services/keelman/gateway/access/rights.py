@@ -47,6 +47,7 @@ ANYBODY = Needs(None, ANYWHERE)
 _SERVICES: Mapping[str, Mapping[str, Needs]] = {
     "grpc.health.v1.Health": {"Check": ANYBODY, "List": ANYBODY, "Watch": ANYBODY},
     "grpc.reflection.v1alpha.ServerReflection": {"ServerReflectionInfo": _view(ANYWHERE)},
+    "keelman.api.access.v1.AuthorityService": {"GetAuthority": _administer(), "RotateAuthority": _administer()},
     "keelman.api.access.v1.JoinService": {"Join": ANYBODY},  # it proves a join token
     "keelman.api.access.v1.JoinTokenService": {
         "ListJoinTokens": _NODES,

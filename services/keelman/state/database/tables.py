@@ -104,10 +104,12 @@ class InstallationRow(SQLModel, table=True):
 
 
 class AuthorityRow(SQLModel, table=True):
-    """The CA of the installation: one row. `secret` is its private key, sealed."""
+    """A CA of the installation: one row, and a second one while it is replaced. `secret` is its private key, sealed;
+    `role` is signing, next or former."""
 
     __tablename__ = "authority"
     id: int = Field(primary_key=True)
     certificate: str = Field(sa_type=Text)
     secret: str = Field(sa_type=Text)
     create_time: int = Field(sa_type=BigInteger)
+    role: str = "signing"

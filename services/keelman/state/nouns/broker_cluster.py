@@ -77,7 +77,8 @@ class BrokerClusterApi(NounApi[NounParts], grpc.BrokerClusterServiceServicer):
         spec = _sent(spec_of(request.spec))
         if request.choose_ports:
             spec = with_broker_ports(spec, tx.snapshot, self.parts.chosen_ports)
-        spec = with_tls(spec, request.name, tx.snapshot, self.parts.authority, tx.now)
+        authorities = None if self.parts.authorities is None else self.parts.authorities.value
+        spec = with_tls(spec, request.name, tx.snapshot, authorities, tx.now)
         return broker_clusters.create(tx, request.name, spec, stopped=request.stopped)
 
     async def _removal(self, request: pb.UpdateBrokerClusterRequest) -> Any:

@@ -89,7 +89,8 @@ def delete(tx: Transaction, name: str, etag: str) -> None:
     if node.state not in (NodeState.OFFLINE, NodeState.EXPECTED):
         raise FailedPrecondition(f"node {name!r} is {node.state}: stop its agent first", reason="NOT_OFFLINE")
     tx.drop(NODE, name)
-    tx.statements.append(without_certificate(Identity(IdentityKind.NODE, name).path))
+    for kind in (IdentityKind.NODE, IdentityKind.BROKER):
+        tx.statements.append(without_certificate(Identity(kind, name).path))
 
 
 def _naming(snapshot: Snapshot, noun: str, node: str) -> list[str]:

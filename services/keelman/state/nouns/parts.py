@@ -14,7 +14,7 @@ from keelman.state.reports.memberships import Memberships
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.store import ResourceStore
 from keelman.state.topics.broker_views import TopicsSeen
-from keelman.state.trust.authority import Authority
+from keelman.state.trust.authorities import PresentAuthorities
 
 
 class Liveness(Protocol):
@@ -43,7 +43,7 @@ class NounParts:
     """Woken by each commit."""
     buckets: str = ""
     """The server of the buckets that users name; empty if there is none."""
-    authority: Authority | None = None
+    authorities: PresentAuthorities | None = None
     """The installation's CA; None if there is none."""
     named_brokers: NamedBrokers = NO_POLICY
     """The policy for brokers that dedicated connectors name."""

@@ -167,13 +167,13 @@ async def _go_on(connection: AsyncConnection, number: int) -> None:
 
 
 async def _reseal_authority(connection: AsyncConnection, change: Callable[..., Any]) -> int:
-    """Does the same with the private key of the installation's CA."""
+    """Does the same with the private keys of the installation's CAs."""
     table = _table(AuthorityRow)
-    secret = (await connection.execute(sa.select(table.c.secret))).scalar()
-    if secret is None:
-        return 0
-    await connection.execute(sa.update(table).values(secret=change({"secret": secret}, AUTHORITY)["secret"]))
-    return 1
+    rows = (await connection.execute(sa.select(table.c.id, table.c.secret))).all()
+    for number, secret in rows:
+        sealed = change({"secret": secret}, AUTHORITY)["secret"]
+        await connection.execute(sa.update(table).where(table.c.id == number).values(secret=sealed))
+    return len(rows)
 
 
 async def _hide_messages(connection: AsyncConnection) -> int:

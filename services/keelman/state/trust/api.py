@@ -109,7 +109,7 @@ class JoinApi(_Api, join_service_pb2_grpc.JoinServiceServicer):
         holder = Identity(IdentityKind(ROLES[request.role].value), request.name)
         certificate = await self.members.join(request.token, holder, request.certificate_request, list(request.hosts))
         return join_service_pb2.JoinResponse(
-            certificate=certificate, authority=self.members.authority.pem, state_address=self.state_address
+            certificate=certificate, authority=self.members.present.value.pem, state_address=self.state_address
         )
 
 
@@ -128,8 +128,15 @@ class CertificateApi(_Api, certificate_service_pb2_grpc.CertificateServiceServic
             asked_from=peer_host(context),
         )  # fmt: skip
         return certificate_service_pb2.RenewCertificateResponse(
-            certificate=certificate, authority=self.members.authority.pem
+            certificate=certificate, authority=self.members.present.value.pem
         )
+
+    async def LookUpAuthority(
+        self, request: certificate_service_pb2.LookUpAuthorityRequest, context: Context
+    ) -> certificate_service_pb2.LookUpAuthorityResponse:
+        """See the proto."""
+        present = self.members.present.value
+        return certificate_service_pb2.LookUpAuthorityResponse(authority=present.pem, issuer=present.signing.digest)
 
     async def IssueGatewayCertificate(
         self, request: certificate_service_pb2.IssueGatewayCertificateRequest, context: Context
@@ -140,7 +147,7 @@ class CertificateApi(_Api, certificate_service_pb2_grpc.CertificateServiceServic
         holder = Identity(IdentityKind.GATEWAY, request.name)
         certificate = await self.members.issue(holder, request.certificate_request, list(request.hosts))
         return certificate_service_pb2.IssueGatewayCertificateResponse(
-            certificate=certificate, authority=self.members.authority.pem
+            certificate=certificate, authority=self.members.present.value.pem
         )
 
     async def IssueBrokerCertificate(
@@ -155,7 +162,7 @@ class CertificateApi(_Api, certificate_service_pb2_grpc.CertificateServiceServic
             asked_from=peer_host(context),
         )  # fmt: skip
         return certificate_service_pb2.IssueBrokerCertificateResponse(
-            certificate=await certificate, authority=self.members.authority.pem
+            certificate=await certificate, authority=self.members.present.value.pem
         )
 
 

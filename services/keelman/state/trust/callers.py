@@ -19,8 +19,9 @@ log = get_logger()
 SESSION = "/keelman.api.node.v1.SessionService/OpenSession"
 RENEW = "/keelman.api.access.v1.CertificateService/RenewCertificate"
 ISSUE = "/keelman.api.access.v1.CertificateService/IssueGatewayCertificate"
+LOOK = "/keelman.api.access.v1.CertificateService/LookUpAuthority"
 BROKER = "/keelman.api.access.v1.CertificateService/IssueBrokerCertificate"
-OF_AGENTS = frozenset({SESSION, RENEW, BROKER, "/keelman.api.connect.v1.PluginService/DownloadPlugin"})
+OF_AGENTS = frozenset({SESSION, RENEW, BROKER, LOOK, "/keelman.api.connect.v1.PluginService/DownloadPlugin"})
 LOOK_SECONDS = 5.0
 NOT_OF_GATEWAYS = frozenset({SESSION, ISSUE, BROKER})
 Check = Callable[[str], Awaitable[None]]
@@ -32,7 +33,12 @@ class Caller:
     """A caller with a client certificate."""
 
     identity: Identity
-    facts: CertificateFacts
+    pem: bytes
+
+    @property
+    def facts(self) -> CertificateFacts:
+        """The certificate's content."""
+        return certificate_facts(self.pem)
 
 
 def caller_of(context: Context) -> Caller | None:
@@ -47,7 +53,7 @@ def caller_of(context: Context) -> Caller | None:
             "keelman://node/NAME or keelman://gateway/NAME",
             reason="NO_IDENTITY",
         )
-    return Caller(identity, certificate_facts(peer_certificate(context)))
+    return Caller(identity, peer_certificate(context))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +92,12 @@ class CallerCheck:
                 )
         if caller.facts.end <= datetime.now(UTC):
             raise ended(caller)
+        if self.members is not None and not self.members.present.value.trusts(caller.pem):
+            raise Unauthenticated(
+                f"the certificate of {caller.identity} is of a CA that was replaced: open the connection with a "
+                "renewed one, or join again",
+                reason="AUTHORITY_REPLACED",
+            )
         if self.members is not None and caller.identity.kind is not IdentityKind.STATE:
             await self._look_up(self.members, caller, at_once=caller.identity.kind is IdentityKind.NODE)
 

@@ -28,12 +28,18 @@ from keelman.rpc.identity import Identity, IdentityKind
 from keelman.rpc.server import is_loopback
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.tls.certificates import normal_host, shown_time
-from keelman.state.database.sealing import sealer_of
-from keelman.state.database.tables import AUTHORITY, AuthorityRow
 from keelman.state.database.times import micros, moment
 from keelman.state.resources.snapshot import Snapshot
 from keelman.state.resources.store import ResourceStore
 from keelman.state.resources.transaction import Transaction
+from keelman.state.trust.authorities import (
+    AuthorityRole,
+    PresentAuthorities,
+    add_authority,
+    authority_rows,
+    marks_of,
+    opened_authorities,
+)
 from keelman.state.trust.authority import Authority, checked_hosts, key_digest_of
 from keelman.state.trust.rows import CertificateRow, JoinTokenRow
 
@@ -41,7 +47,6 @@ log = get_logger()
 MIN_TTL, DEFAULT_TTL, MAX_TTL = 60.0, 3600.0, 30 * 86400.0
 KEPT = timedelta(days=7)
 """How long a token is kept after its end, so that a refusal can tell whether it was used or has ended."""
-SECRET = "secret"
 GONE = frozenset({NodeState.OFFLINE, NodeState.EXPECTED})
 """States of a node whose name another host may take, with a token for that name if a host joined by it before."""
 
@@ -51,8 +56,24 @@ class Members:
     """The CA's work. `life` is that of the certificates that it signs."""
 
     store: ResourceStore
-    authority: Authority
+    present: PresentAuthorities
     life: timedelta
+
+    @property
+    def authority(self) -> Authority:
+        """The CA that signs."""
+        return self.present.value.signing
+
+    async def follow(self) -> bool:
+        """Reads the CAs again if another process has changed them; returns whether they are others now."""
+        async with self.store.database.read() as session:
+            rows = await authority_rows(session)
+            marks = marks_of(rows)
+            if marks == self.present.marks:
+                return False
+            self.present.value, self.present.marks = opened_authorities(session, rows), marks
+        log.info("authority_read", phase=self.present.value.phase.value, digest=self.authority.digest)
+        return True
 
     async def create_token(
         self, role: JoinRole, member: str, seconds: float, request_id: str = ""
@@ -162,7 +183,8 @@ class Members:
         async with self.store.database.read() as session:
             await check_holder(session, Identity(IdentityKind.NODE, node), key)
             hosts = await _own_hosts(session, self.store.snapshot, node, hosts, asked_from=asked_from, now=now)
-        return self._sign(Identity(IdentityKind.BROKER, node), request, hosts, now)
+        async with self.store.write() as tx:
+            return await self._noted(tx, Identity(IdentityKind.BROKER, node), request, key_digest_of(request), hosts)
 
     async def check(self, holder: Identity, key: str) -> None:
         """Raises PermissionDenied for a certificate that no longer has this name."""
@@ -213,9 +235,13 @@ class Members:
     ) -> str:
         if holder.kind is IdentityKind.NODE:
             hosts = await _own_hosts(tx.session, tx.snapshot, holder.name, hosts, asked_from=asked_from, now=tx.now)
+        return await self._noted(tx, holder, request, key, hosts)
+
+    async def _noted(self, tx: Transaction, holder: Identity, request: str, key: str, hosts: Sequence[str]) -> str:
+        """Returns a certificate, and notes its holder, its CA, and the CAs that the holder is given to trust."""
         row = CertificateRow(
             holder=holder.path, key_digest=key, hosts=list(hosts), issue_time=micros(tx.now),
-            end_time=micros(tx.now + self.life),
+            end_time=micros(tx.now + self.life), issuer=self.authority.digest, trusted=self.present.value.digests,
         )  # fmt: skip
         await tx.session.merge(row)
         await tx.session.flush()
@@ -230,16 +256,13 @@ class Members:
 async def open_members(store: ResourceStore, life: timedelta) -> Members:
     """Opens the CA of a database; makes it at the first start."""
     async with store.write() as tx:
-        row = await tx.session.get(AuthorityRow, 1)
-        if row is None:
-            authority = Authority.made(tx.now)
-            sealed = sealer_of(tx.session).seal({SECRET: authority.key_pem}, AUTHORITY)[SECRET]
-            tx.session.add(AuthorityRow(id=1, certificate=authority.pem, secret=sealed, create_time=micros(tx.now)))
+        rows = await authority_rows(tx.session)
+        if not rows:
+            made = add_authority(tx.session, 1, AuthorityRole.SIGNING, tx.now)
             await tx.session.flush()
-            log.info("authority_made", digest=authority.digest)
-            return Members(store, authority, life)
-        key = sealer_of(tx.session).open({SECRET: row.secret}, AUTHORITY)[SECRET]
-        return Members(store, Authority.of(row.certificate, key), life)
+            log.info("authority_made", digest=made.digest)
+            rows = await authority_rows(tx.session)
+        return Members(store, PresentAuthorities(opened_authorities(tx.session, rows), marks_of(rows)), life)
 
 
 async def check_holder(session: AsyncSession, holder: Identity, key: str) -> None:
@@ -273,7 +296,8 @@ async def _own_hosts(
     """Returns the hosts that certificates of a node may name: none of a gateway or another node, except loopback and
     the address that the node calls from."""
     own = Identity(IdentityKind.NODE, node).path
-    others = [row for row in (await session.exec(select(CertificateRow))).all() if row.holder != own]
+    rows = (await session.exec(select(CertificateRow))).all()
+    others = [row for row in rows if row.holder != own and not row.holder.startswith("broker/")]
     taken = {other_node.host for other_node in snapshot.nodes.values() if other_node.name != node}
     for other in others:
         if not other.holder.startswith("node/") or other.end_time > micros(now):

@@ -27,7 +27,8 @@ class JoinTokenRow(SQLModel, table=True):
 
 class CertificateRow(SQLModel, table=True):
     """The owner of a name: `holder` is a member's kind and name, as in node/n1; `key_digest` the SHA-256 of the public
-    key whose certificates have the name."""
+    key whose certificates have the name. `issuer` is the SHA-256 of the CA that signed, in hex, empty if an earlier
+    version did; `trusted` are those of the CAs that the holder was given to trust."""
 
     __tablename__ = "certificate"
     holder: str = Field(primary_key=True)
@@ -35,6 +36,8 @@ class CertificateRow(SQLModel, table=True):
     hosts: list[str] = Field(sa_type=JSON)
     issue_time: int = Field(sa_type=BigInteger)
     end_time: int = Field(sa_type=BigInteger)
+    issuer: str = ""
+    trusted: list[str] = Field(sa_type=JSON, default_factory=list)
 
 
 class SignatureRow(SQLModel, table=True):

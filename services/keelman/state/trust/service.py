@@ -7,6 +7,7 @@ import asyncio
 import socket
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.rpc.credentials import Newest, Pems, Tls
@@ -17,7 +18,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.tls.certificates import certificate_facts, certificate_request, made_key
 from keelman.state.resources.store import ResourceStore
 from keelman.state.settings import Settings
-from keelman.state.trust.authority import Authority
+from keelman.state.trust.authorities import PresentAuthorities
 from keelman.state.trust.callers import CallerCheck
 from keelman.state.trust.members import Members, open_members
 
@@ -39,12 +40,16 @@ class OwnCertificate:
         """Returns the present certificate, with the CA: only clients with its certificates may connect."""
         return self._pems
 
+    def is_of_others(self) -> bool:
+        """Tells whether the CAs are others than when it was signed."""
+        return self._pems.roots != self.members.present.value.pem.encode()
+
     def sign(self) -> float:
         """Signs it; returns the seconds until the next signing."""
         holder, now = Identity(IdentityKind.STATE, socket.gethostname()), datetime.now(UTC)
-        authority = self.members.authority
-        chain = authority.sign(certificate_request(self._key), holder, self.hosts, now, self.members.life)
-        self._pems = Pems(chain.encode(), self._key, authority.pem.encode())
+        authorities = self.members.present.value
+        chain = authorities.sign(certificate_request(self._key), holder, self.hosts, now, self.members.life)
+        self._pems = Pems(chain.encode(), self._key, authorities.pem.encode())
         return (certificate_facts(chain.encode()).renewal() - now).total_seconds()
 
     async def keep(self) -> None:
@@ -66,6 +71,8 @@ class Trust:
     callers: CallerCheck | None
     members: Members | None
     own: OwnCertificate | None
+    file: Path | None = None
+    """Where the certificates of the CAs are kept for those who shall trust them."""
 
     @property
     def authorize(self) -> Authorize | None:
@@ -73,9 +80,18 @@ class Trust:
         return None if self.callers is None else self.callers.authorize
 
     @property
-    def authority(self) -> Authority | None:
+    def authorities(self) -> PresentAuthorities | None:
         """The CA of the installation; None if there is none."""
-        return None if self.members is None else self.members.authority
+        return None if self.members is None else self.members.present
+
+    async def follow(self) -> None:
+        """Takes over a change of the CA that any state service has made; called again and again."""
+        if self.members is None or self.own is None or self.file is None:
+            return
+        await self.members.follow()
+        if self.own.is_of_others():
+            self.own.sign()
+            write_file(self.file, self.members.present.value.pem.encode(), mode=0o644)
 
     @classmethod
     async def of(cls, settings: Settings, store: ResourceStore) -> Trust:
@@ -94,12 +110,12 @@ class Trust:
         members = await open_members(store, timedelta(hours=settings.certificate_hours))
         file = settings.folder.authority
         try:
-            write_file(file, members.authority.pem.encode(), mode=0o644)
+            write_file(file, members.present.value.pem.encode(), mode=0o644)
         except OSError as error:
             raise InvalidArgument.of("state.home", str(file), f"a file that can be written ({error})") from None
         own = OwnCertificate(members, hosts_of(settings))
         own.sign()
-        return cls(own.newest, CallerCheck(members), members, own)
+        return cls(own.newest, CallerCheck(members), members, own, file)
 
 
 def hosts_of(settings: Settings) -> tuple[str, ...]:

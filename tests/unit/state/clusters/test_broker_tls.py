@@ -11,8 +11,9 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.workload import BrokerSpec, WorkerSpec
 from keelman.runtime.tls.certificates import certificate_facts, private_key_digest
 from keelman.state.clusters.broker_clusters import create, update
-from keelman.state.clusters.broker_tls import with_tls
+from keelman.state.clusters.broker_tls import CHAIN, TRUSTED, with_authorities, with_tls
 from keelman.state.nouns.broker_cluster import broker_cluster_message
+from keelman.state.trust.authorities import Authorities, AuthorityRole
 from keelman.state.trust.authority import Authority
 from support.state.stores import open_store
 from support.worlds.planner import World
@@ -60,6 +61,21 @@ def test_clients_are_given_the_ca_and_where_it_is_asked_for_a_certificate_of_the
     facts = certificate_facts(mutual["ssl.keystore.certificate.chain"].encode())
     assert (facts.uris, facts.end) == (("keelman://client/b",), CA.certificate.not_valid_after_utc)
     assert private_key_digest(mutual["ssl.keystore.key"].encode()) == facts.key_digest
+
+
+def test_clients_follow_a_ca_that_is_replaced() -> None:
+    new, first = Authority.made(NOW), decided("here", tls=BrokerTls.MUTUAL)
+    introduced = with_authorities(first, "b", Authorities(CA, new, AuthorityRole.NEXT), NOW)
+    assert introduced.client_properties == {**first.client_properties, TRUSTED: CA.pem + new.pem}
+    replaced = with_authorities(introduced, "b", Authorities(new, CA, AuthorityRole.FORMER), NOW)
+    chain = replaced.client_properties[CHAIN]
+    assert chain.endswith(new.pem)
+    facts = certificate_facts(chain.encode())
+    assert private_key_digest(replaced.client_properties["ssl.keystore.key"].encode()) == facts.key_digest
+    after = with_authorities(replaced, "b", Authorities(new), NOW)
+    assert after.client_properties == {**replaced.client_properties, TRUSTED: new.pem}
+    plain = decided("here", tls=BrokerTls.NONE)
+    assert with_authorities(plain, "b", Authorities(new), NOW) is plain
 
 
 def test_without_a_ca_it_cannot_be_asked_for() -> None:

@@ -1,0 +1,1 @@
+"""Replaces the CA of the installation while everything runs. Begin in `steps.py`."""
