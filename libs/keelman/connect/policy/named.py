@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -23,6 +24,8 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
 _LOCAL_DATABASE = re.compile(
     r"jdbc:(?:sqlite|duckdb|ucanaccess|h2(?!:(?:tcp|ssl):)|hsqldb(?!:hsqls?:)|derby(?!://))", re.IGNORECASE
 )
+_OF_PATHS = ("/", ":", "~", "\\", "..")
+"""One of these is in each path and URL that is judged under other keys."""
 _GLOB = re.compile(r"[{\[*?\\]")
 _OF_GLOBS = str.maketrans("", "", "\\{}[],")
 _COMMA = re.compile(r",(?![^{]*\})")
@@ -50,8 +53,9 @@ def paths_in(config: Config) -> Iterator[Named]:
     """Yields the local paths that a configuration names, as they are written; of a pattern of paths the folder in which
     it begins, and of a database in a local file its URL, which is no absolute path."""
     for key, value in _texts(config):
-        lower = _CAMEL.sub(".", key).lower()
         always = key.lower() in ALWAYS_PATHS
+        if not always and not any(sign in value for sign in _OF_PATHS):
+            continue  # most values
         for text in [value] if key == "file" else _COMMA.split(value):
             part = text.strip()
             scheme = _SCHEME.match(part)
@@ -61,7 +65,7 @@ def paths_in(config: Config) -> Iterator[Named]:
                 yield Named(key, part)
             elif always and key != "file" and scheme is not None and "://" in part and urlsplit(part).netloc:
                 continue  # elsewhere: its host is judged
-            elif always or (_PATH_KEY.search(lower) and (part.startswith(("/", "~", "\\")) or ".." in part)):
+            elif always or (_names_path(key) and (part.startswith(("/", "~", "\\")) or ".." in part)):
                 yield Named(key, beginning(part) if key.startswith("spark.") else part)
 
 
@@ -87,12 +91,9 @@ def beginning(pattern: str) -> str:
 def code_in(config: Config) -> Iterator[Named]:
     """Yields what a configuration names to be loaded as code beside its plugin classes."""
     for key, text in _texts(config):
-        if key in _CODE_KEYS or (key == "spark.format" and text.strip().lower() not in FORMATS):
+        foreign = key == "spark.format" and text.strip().lower() not in FORMATS
+        if foreign or key in _CODE_KEYS or _names_code(key):
             yield Named(key, text)
-        elif key.startswith(("spark.option.", "spark.conf.")):
-            option = key.partition(".")[2].partition(".")[2].lower()
-            if _CODE_OPTION.search(option) or (key.startswith("spark.conf.") and not option.startswith("spark.sql.")):
-                yield Named(key, text)
 
 
 def hosts_in(config: Config) -> Iterator[Named]:
@@ -100,7 +101,7 @@ def hosts_in(config: Config) -> Iterator[Named]:
     for key, value in _texts(config):
         if "//" in value:
             yield from (Named(key, host) for found in _IN_URL.findall(value) for host in _hosts(found))
-        elif _HOST_KEY.search(_CAMEL.sub(".", key).lower()):
+        elif _names_host(key):
             yield from (Named(key, host) for host in _hosts(value))
 
 
@@ -135,6 +136,25 @@ def classes_in(config: Config) -> Iterator[Named]:
         step = key.startswith(("transforms.", "predicates.")) and key.endswith(".type")
         if step or key in ("key.converter", "value.converter", "header.converter"):
             yield Named(key, text.strip())
+
+
+@lru_cache(maxsize=10_000)  # the keys of many connectors are the same
+def _names_path(key: str) -> bool:
+    return bool(_PATH_KEY.search(_CAMEL.sub(".", key).lower()))
+
+
+@lru_cache(maxsize=10_000)
+def _names_host(key: str) -> bool:
+    return bool(_HOST_KEY.search(_CAMEL.sub(".", key).lower()))
+
+
+@lru_cache(maxsize=10_000)
+def _names_code(key: str) -> bool:
+    """Returns whether an option or a setting of Spark's names code, or a setting is not of its SQL."""
+    if not key.startswith(("spark.option.", "spark.conf.")):
+        return False
+    option = key.partition(".")[2].partition(".")[2].lower()
+    return bool(_CODE_OPTION.search(option)) or (key.startswith("spark.conf.") and not option.startswith("spark.sql."))
 
 
 def _texts(config: Config) -> Iterator[tuple[str, str]]:
