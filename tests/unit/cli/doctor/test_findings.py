@@ -88,7 +88,7 @@ def test_a_node_with_one_user_for_tenants() -> None:
         "it has one user for the connectors of all tenants (blue, red): they can read each other's files, passwords"
     )
     (found,) = node_findings([node(), apart], "", clusters)
-    assert (found.subject, found.problem) == ("node/n1", f"{problem}, passwords and memory")
+    assert (found.subject, found.problem) == ("node/n1", f"{problem} and memory")
     assert list(node_findings([node()], "", clusters[1:2])) == []
 
 

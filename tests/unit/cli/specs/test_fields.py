@@ -37,6 +37,7 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
         cpus=1.5,
         memory="512MiB",
         shared_offset_topic=True,
+        tenant="blue",
         plugins=["acme:1.2", "new"],
         libraries=["driver"],
         engine="kafka-connect",
