@@ -41,7 +41,7 @@ async def test_the_walk(tmp_path: Path, bootstrap: str) -> None:
                         continue
                     outcome = await prompt.run(words[1:])
                     assert outcome.out == printed, outcome
-                    changes = "--plan" in words and not printed.startswith("4 as")
+                    changes = "--plan" in words and not printed.startswith("4 unchanged")
                     assert outcome.code == (2 if changes else OK), outcome
                     seen += 1
     assert seen == 6

@@ -26,7 +26,7 @@ async def test_a_file_of_a_bucket_becomes_a_plugin(tmp_path: Path) -> None:
             )
             assert outcome.out == "plugin-import/weather\n"
             failed = await prompt.ran("create pi other --from s3://acme/none --wait", CONFLICT)
-            assert "PluginError.ObjectNotFound: there is no object s3://acme/none" in failed.err
+            assert "PluginError.ObjectNotFound: no object s3://acme/none" in failed.err
             rows = (await prompt.ran("get pi -o wide")).out.splitlines()
             assert [row.split()[:2] for row in rows[1:]] == [["other", "FAILED"], ["weather", "ACTIVE"]]
             assert (await prompt.ran("get pi --state FAILED -o name")).out == "plugin-import/other\n"

@@ -109,7 +109,7 @@ async def test_reflection_names_every_service(gateway: Channel) -> None:
         "PlanService", "PluginService", "CopyRunService", "ConnectorService", "ConnectorDefinitionService",
         "OperationService", "TopicService", "DocumentService", "AgentService", "WatchService", "Health",
         "DedicatedConnectorService", "WorkerConfigurationService", "PluginImportService", "SecretService",
-        "BatchService", "JoinService", "JoinTokenService",
+        "AuditEventService", "AuthorityService", "BatchService", "JoinService", "JoinTokenService",
         "ServerReflection",
     }  # fmt: skip
     assert answers[1].file_descriptor_response.file_descriptor_proto
