@@ -292,8 +292,9 @@ class WorkerCluster(Resource):
 
     @property
     def tenant(self) -> str:
-        """The tenant that its workers belong to."""
-        return self.spec.tenant or self.name
+        """The tenant that its workers belong to: its name, or "+" and the name that it has for several clusters. So no
+        cluster joins others by its own name."""
+        return f"+{self.spec.tenant}" if self.spec.tenant else self.name
 
     @property
     def went_back(self) -> WentBack | None:

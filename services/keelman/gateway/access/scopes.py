@@ -65,8 +65,8 @@ def _at(path: str, cluster: Callable[[str], str] = str) -> Find:
 
 
 async def _new_worker_cluster(request: Any, lookup: Lookup) -> tuple[str, ...]:
-    """Finds a new worker cluster and the one whose name its tenant has: it would share its user."""
-    return (request.name, request.spec.tenant) if request.spec.tenant else (request.name,)
+    """Finds a new worker cluster; the installation for one that would share the user of other clusters."""
+    return ("",) if request.spec.tenant else (request.name,)
 
 
 def _of_worker(name: str) -> str:
@@ -181,7 +181,7 @@ EACH = CallScope(_EACH, _none)
 INSTALLATION = CallScope(_INSTALLATION)
 CLUSTER = CallScope("cluster", _at("worker_cluster"))
 NAMED = CallScope("cluster", _at("name"))
-NEW_WORKER_CLUSTER = CallScope("cluster, and the tenant that it joins", _new_worker_cluster)
+NEW_WORKER_CLUSTER = CallScope("cluster; the installation where it names a tenant", _new_worker_cluster)
 NEW_DEFINITION = CallScope("cluster", _at("spec.worker_cluster"))
 DEFINITION = CallScope("cluster of the definition", _definition)
 OPERATION = CallScope("cluster of what it is about", _operation)
