@@ -117,7 +117,12 @@ async def test_what_ends_before_its_keeper_is_collected(left: Path) -> None:
         reaper = psutil.Process(process.pid)
 
         def collected() -> bool:
-            return all(child.status() != psutil.STATUS_ZOMBIE for child in reaper.children())
+            try:
+                return all(child.status() != psutil.STATUS_ZOMBIE for child in reaper.children())
+            except psutil.NoSuchProcess:  # it was collected just now
+                return False
 
-        await eventually(collected, what="no child is a zombie")
-        process.terminate()
+        try:
+            await eventually(collected, what="no child is a zombie")
+        finally:
+            process.terminate()
