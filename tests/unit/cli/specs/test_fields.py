@@ -69,6 +69,7 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
             s3=S3LogDelivery(enabled=True, bucket="logs", prefix="some/prefix"),
             kafka=KafkaLogDelivery(enabled=True, topic="topic"),
         ),
+        tenant="blue",
     )
     assert sorted(paths) == sorted(
         field.name
