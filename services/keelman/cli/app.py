@@ -49,6 +49,7 @@ COMMANDS = {
     "replay": ("records.dead_letters", "Send a connector's dead letters back."),
     "connector": ("connectors.connector", "Run a connector from one Python file."),
     "context": ("access.contexts", "Keep gateways by name, with how to reach each."),
+    "print": ("access.acls", "Print the access rules of a worker cluster."),
     "authority": ("access.authority", "Show and replace the CA of the installation."),
     "token": ("access.tokens", "Make a token for a caller of the gateway."),
 }

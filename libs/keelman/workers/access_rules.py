@@ -1,0 +1,64 @@
+"""The access rules that the workers of one cluster need on brokers that deny all else. Pure.
+
+`keelman print acls` prints them; docs/operations.md has the same for a cluster of the usual names. Resources, patterns
+and operations are named as by kafka-acls.sh (https://kafka.apache.org/documentation/#security_authz_cli).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from shlex import quote
+
+STORAGE = {"config.storage.topic": "configs", "offset.storage.topic": "offsets", "status.storage.topic": "status"}
+LITERAL, PREFIXED = "LITERAL", "PREFIXED"
+_FLAGS = {"GROUP": "--group", "TOPIC": "--topic", "TRANSACTIONAL_ID": "--transactional-id"}
+
+
+@dataclass(frozen=True, slots=True)
+class AccessRule:
+    """Operations on the resources of one name, or of all names that begin so."""
+
+    resource: str
+    name: str
+    pattern: str
+    operations: tuple[str, ...]
+
+    def command(self, bootstrap_servers: str, principal: str) -> str:
+        """Returns the command of Kafka's own tool that adds the rule for a principal such as User:demo."""
+        operations = "".join(f" --operation {_word(operation)}" for operation in self.operations)
+        return (
+            f"kafka-acls.sh --bootstrap-server {bootstrap_servers} --command-config admin.properties --add "
+            f"--allow-principal {quote(principal)}{operations} {_FLAGS[self.resource]} {quote(self.name)} "
+            f"--resource-pattern-type {self.pattern.lower()}"
+        )
+
+
+def rules_of(
+    cluster: str, group_id: str, properties: Mapping[str, str], topics: Sequence[str] = (), *, reports: bool = False
+) -> Iterator[AccessRule]:
+    """Yields the rules for a worker cluster: by its name, Connect's group.id and its worker properties. `topics` are
+    those that its connectors copy from and to, `*` at the end for a prefix. `reports`: its reports go to these brokers,
+    too."""
+    usual = f"{cluster}.connect-"
+    storage = [properties.get(key) or f"{usual}{use}" for key, use in STORAGE.items()]
+    yield AccessRule("GROUP", group_id, LITERAL, ("READ",))
+    kept = ("CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS")
+    if not any(properties.get(key) for key in STORAGE):
+        yield AccessRule("TOPIC", usual, PREFIXED, kept)
+    else:
+        for topic in storage:
+            yield AccessRule("TOPIC", topic, LITERAL, kept)
+    yield AccessRule("TRANSACTIONAL_ID", f"connect-cluster-{group_id}", LITERAL, ("WRITE",))
+    yield AccessRule("TRANSACTIONAL_ID", f"{group_id}-", PREFIXED, ("WRITE",))
+    for topic in topics:
+        name, pattern = (topic[:-1], PREFIXED) if topic.endswith("*") else (topic, LITERAL)
+        yield AccessRule("TOPIC", name, pattern, ("CREATE", "READ", "WRITE"))
+    yield AccessRule("GROUP", "connect-", PREFIXED, ("READ",))
+    if reports:
+        yield AccessRule("TOPIC", "keelman.reports.", PREFIXED, ("CREATE", "READ", "WRITE"))
+
+
+def _word(operation: str) -> str:
+    """Returns an operation as the tool's help has it: DescribeConfigs."""
+    return "".join(part.capitalize() for part in operation.split("_"))
