@@ -15,7 +15,7 @@ from typing import Any
 
 import psutil
 
-import keelman.model
+import keelman
 from keelman.agent.workloads.tenants import NO_HOME, TenantUsers
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.workload import ROUTES_NOT_POSSIBLE
@@ -264,8 +264,8 @@ def confinement(user: User, tenants: TenantUsers) -> Confinement:
     """Returns the confinement of a tenant's processes, but for the folder of their temporary files."""
     home = tenants.home
     hidden = (home.database.parent, home.root / "trust", home.agent_lock.parent, home.root / "logs", home.broker_data)
-    packages = Path(keelman.model.__path__[0]).parents[1]
-    kept = (home.root, tenants.cache, Path(sys.prefix), Path(sys.base_prefix), packages)
+    packages = (Path(folder).parent for folder in keelman.__path__)  # in a checkout there are two
+    kept = (home.root, tenants.cache, Path(sys.prefix), Path(sys.base_prefix), *packages)
     return Confinement(user.name, user.uid, user.gid, "", tuple(map(str, hidden)), tuple(map(str, kept)))
 
 

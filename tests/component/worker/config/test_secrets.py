@@ -12,6 +12,7 @@ import pytest
 from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.tables.reading import read_topic
 from support.eventually import eventually
+from support.kafka.topics import create_topic
 from support.worker.processes import FAILED, RUNNING, LinkSide, Run, WorkerProcess, workers
 
 PACKAGE = "org.apache.kafka.common.config.provider"
@@ -92,7 +93,8 @@ async def offsets_by_references(worker: WorkerProcess, folder: Path) -> None:
     """If brokers and group are references, offsets are read and altered where the tasks store them."""
     (folder / "brokers").write_text(f"servers={worker.bootstrap}\ngroup=referred\n")
     servers, group = (f"${{file:{folder}/brokers:{key}}}" for key in ("servers", "group"))
-    topic = f"{worker.group}-status"
+    topic = f"{worker.group}-read"
+    create_topic(worker.bootstrap, topic)
     writes = {"connector.class": SOURCE, "topic": "t", "file": "/in/o", "producer.override.bootstrap.servers": servers}
     reads = {
         "connector.class": "FileStreamSink",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import keelman
 from keelman.agent.workloads.process_surroundings import confinement, surroundings_for
 from keelman.agent.workloads.tenants import TenantUsers
 from keelman.model.errors import FailedPrecondition, InvalidArgument
@@ -113,3 +114,4 @@ def test_the_home_and_the_programs_are_kept_below_a_tmp_of_its_own(tmp_path: Pat
     plan = confinement(given.user_of("a"), given)
     assert str(tmp_path) in plan.kept
     assert all(Path(path).is_absolute() for path in (*plan.kept, *plan.hidden))
+    assert all(str(Path(folder).parent) in plan.kept for folder in keelman.__path__)
