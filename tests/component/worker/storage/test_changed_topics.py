@@ -70,7 +70,7 @@ async def test_a_topic_that_a_start_would_refuse_is_named_while_workers_run(
         try:
             alter(admin, properties.offset_topic.name, "cleanup.policy", "delete")
             more_partitions(bootstrap, properties.config_topic.name, 2)
-            for problem in ("has cleanup.policy=delete, wanted", "has 2 partitions, needed are exactly 1"):
+            for problem in ("has cleanup.policy=delete, needed", "has 2 partitions, needed are exactly 1"):
                 await eventually(lambda problem=problem: told(problem), what=problem)
             assert seen.count("has cleanup.policy=delete") == 1, "once"
         finally:
