@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import pwd
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,17 +46,18 @@ class TenantUsers:
         return User(f"keelman-{uid}", uid, uid, (), NO_HOME)
 
     def cache_of(self, user: User) -> Path:
-        """Returns the cache of a tenant's user: its own folder, with links to the files of the shared cache that only
-        root can change. Raises OSError."""
+        """Returns the cache of a tenant's user: its own folder, with links to the files that the shared cache had when
+        it was made. Root changes nothing in it later: the tenant could have put links there. Raises OSError."""
         folder = self.home.tenant_caches / str(user.uid)
-        passable_folder(self.home.tenant_caches)
-        private_folder(folder)
-        for part in SHARED:
-            private_folder(folder / part)
-            for file in (self.cache / part).glob("*"):
-                with contextlib.suppress(FileExistsError):
-                    os.symlink(file, folder / part / file.name)
-        hand_over(folder, user)
+        if not folder.is_dir():
+            passable_folder(self.home.tenant_caches)
+            fresh = Path(tempfile.mkdtemp(prefix=".new-", dir=self.home.tenant_caches))
+            for part in SHARED:
+                private_folder(fresh / part)
+                for file in (self.cache / part).glob("*"):
+                    (fresh / part / file.name).symlink_to(file)
+            hand_over(fresh, user)
+            fresh.rename(folder)
         return folder
 
     def _free(self, tenant: str) -> int:

@@ -60,6 +60,20 @@ def test_the_cache_of_a_tenant_is_its_own_and_has_links_to_shared_files(tmp_path
 
 
 @as_root
+def test_root_follows_no_link_that_a_tenant_puts_into_its_cache(tmp_path: Path) -> None:
+    (tmp_path / "cache" / "jars" / "kafka").mkdir(parents=True)
+    given = users(tmp_path)
+    user = given.user_of("a")
+    jars, target = given.cache_of(user) / "jars", tmp_path / "target"
+    target.mkdir(mode=0o755)
+    target.chmod(0o755)
+    jars.rename(jars.with_name("aside"))
+    jars.symlink_to(target)
+    given.cache_of(user)
+    assert (target.stat().st_mode & 0o777, list(target.iterdir())) == (0o755, [])
+
+
+@as_root
 def test_folders_on_the_way_to_those_of_tenants_can_be_passed_whatever_the_umask(tmp_path: Path) -> None:
     tmp_path.chmod(0o711)
     home = SharedHome(tmp_path / "home", tenants_apart=True)
