@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-STORAGE = {"config.storage.topic": "configs", "offset.storage.topic": "offsets", "status.storage.topic": "status"}
+from keelman.workers.properties.storage_topics import USUAL, storage_topics_of, usual_prefix
+
 LITERAL, PREFIXED = "LITERAL", "PREFIXED"
 _FLAGS = {"GROUP": "--group", "TOPIC": "--topic", "TRANSACTIONAL_ID": "--transactional-id"}
 
@@ -40,14 +41,12 @@ def rules_of(
     """Yields the rules for a worker cluster: by its name, Connect's group.id and its worker properties. `topics` are
     those that its connectors copy from and to, `*` at the end for a prefix. `reports`: its reports go to these brokers,
     too."""
-    usual = f"{cluster}.connect-"
-    storage = [properties.get(key) or f"{usual}{use}" for key, use in STORAGE.items()]
     yield AccessRule("GROUP", group_id, LITERAL, ("READ",))
     kept = ("CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS")
-    if not any(properties.get(key) for key in STORAGE):
-        yield AccessRule("TOPIC", usual, PREFIXED, kept)
+    if not any(properties.get(key) for key in USUAL):
+        yield AccessRule("TOPIC", usual_prefix(cluster), PREFIXED, kept)
     else:
-        for topic in storage:
+        for topic in storage_topics_of(cluster, properties).values():
             yield AccessRule("TOPIC", topic, LITERAL, kept)
     yield AccessRule("TRANSACTIONAL_ID", f"connect-cluster-{group_id}", LITERAL, ("WRITE",))
     yield AccessRule("TRANSACTIONAL_ID", f"{group_id}-", PREFIXED, ("WRITE",))

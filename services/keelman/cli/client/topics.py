@@ -10,10 +10,10 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.output.lines import TopicLine
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
+from keelman.workers.properties.storage_topics import storage_topics_of
 
 OWN_PREFIXES = ("__", "keelman.events.", "keelman.reports.", "keelman.audit.")
 """The prefixes of the topics of Kafka and of keelman."""
-WORKERS_TOPICS = {"config": "configs", "offset": "offsets", "status": "status"}
 """Kinds of a worker cluster's storage topics, and the endings of their default names."""
 
 
@@ -48,11 +48,7 @@ async def find_topics(gateway: Gateway, brokers: str, name: str | None, *, inter
 
 def own_topics(clusters: Iterable[Any]) -> set[str]:
     """Returns the storage topics of these worker clusters."""
-    return {
-        cluster.spec.properties.get(f"{kind}.storage.topic") or f"{cluster.name}.connect-{what}"
-        for cluster in clusters
-        for kind, what in WORKERS_TOPICS.items()
-    }
+    return {topic for c in clusters for topic in storage_topics_of(c.name, c.spec.properties).values()}
 
 
 async def resource_of(gateway: Gateway, brokers: str, name: str) -> Any | None:

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from keelman.cli.client.topics import WORKERS_TOPICS
 from keelman.cli.doctor.finding import Finding
 from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.model.errors import KeelmanError
+from keelman.workers.properties.storage_topics import storage_topics_of
 
 POLICY, COMPACT = "cleanup.policy", "compact"
 MIN_REPLICAS = 3
@@ -49,11 +49,8 @@ def reported_findings(cluster: str, reported: Any) -> Iterator[Finding]:
 
 def topics_of(cluster: Any) -> dict[str, str]:
     """Returns the three storage topics of a worker cluster, by purpose."""
-    properties = cluster.spec.properties
-    return {
-        kind: properties.get(f"{kind}.storage.topic") or f"{cluster.name}.connect-{what}"
-        for kind, what in WORKERS_TOPICS.items()
-    }
+    topics = storage_topics_of(cluster.name, cluster.spec.properties)
+    return {key.partition(".")[0]: topic for key, topic in topics.items()}
 
 
 def judged(

@@ -7,9 +7,10 @@ from datetime import datetime
 
 from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition
-from keelman.state.kafka.properties import OFFSET_TOPIC, group_of, topics_of
+from keelman.state.kafka.properties import OFFSET_TOPIC, group_of
 from keelman.state.resources.checks import origin_facts
 from keelman.state.resources.snapshot import Snapshot
+from keelman.workers.properties.storage_topics import storage_topics_of
 
 
 def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
@@ -39,7 +40,7 @@ def users_of_kafka(broker_cluster: str, snapshot: Snapshot) -> list[WorkerCluste
 
 def rivals_of(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> Iterator[WorkerCluster]:
     """Yields the other worker clusters on the same Kafka that have the group or any of the topics."""
-    group, topics = group_of(name, spec.properties), topics_of(name, spec.properties)
+    group, topics = group_of(name, spec.properties), storage_topics_of(name, spec.properties)
     for brokers in snapshot.names_of_kafka(spec.broker_cluster):
         names = snapshot.named_in_kafka(brokers, group, topics.values()) - {name}
         rivals = (snapshot.worker_clusters[rival] for rival in sorted(names))
@@ -55,9 +56,9 @@ def _check(name: str, spec: WorkerClusterSpec, rivals: Sequence[WorkerCluster]) 
                 reason="GROUP_IN_USE",
                 metadata=_held_by(other) | {"group": group},
             )
-    for key, topic in topics_of(name, spec.properties).items():
+    for key, topic in storage_topics_of(name, spec.properties).items():
         for other in rivals:
-            theirs = topics_of(other.name, other.spec.properties)
+            theirs = storage_topics_of(other.name, other.spec.properties)
             shared = theirs[OFFSET_TOPIC] if spec.shared_offset_topic and other.spec.shared_offset_topic else None
             if topic in theirs.values() and not (key == OFFSET_TOPIC and topic == shared):
                 raise FailedPrecondition(

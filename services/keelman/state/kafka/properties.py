@@ -14,9 +14,9 @@ from keelman.state.kafka.listeners import ADMIN_LISTENERS, OF_PORTS, listeners
 from keelman.workers.properties import kafka_connect
 from keelman.workers.properties.known_properties import notes, notes_of_kafka_connect
 from keelman.workers.properties.refusals import refusals
+from keelman.workers.properties.storage_topics import storage_topics_of
 
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
-TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 REPLICATION = (
     "config.storage.replication.factor", "offset.storage.replication.factor", "status.storage.replication.factor",
 )  # fmt: skip
@@ -37,12 +37,6 @@ WORKER_FIXED = {"bootstrap.servers": "it follows from spec.broker_cluster", **OF
 def group_of(name: str, properties: Mapping[str, str]) -> str:
     """Returns Connect's group.id of a worker cluster."""
     return properties.get("group.id") or f"keelman-{name}"
-
-
-def topics_of(name: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """Returns the three Connect topics of a worker cluster, by property."""
-    defaults = zip(TOPICS, ("configs", "offsets", "status"), strict=True)
-    return {key: properties.get(key) or f"{name}.connect-{what}" for key, what in defaults}
 
 
 def worker_properties(
@@ -81,7 +75,7 @@ def completed(
     replicas = str(min(3, brokers))
     complete = {
         "group.id": group_of(name, own),
-        **topics_of(name, own),
+        **storage_topics_of(name, own),
         **dict.fromkeys(REPLICATION, replicas),
         "key.converter": JSON_CONVERTER,
         "value.converter": JSON_CONVERTER,

@@ -17,7 +17,8 @@ from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.topic import Topic
 from keelman.model.workload import WorkerSpec, Workload
 from keelman.state.kafka.kafkas import kafka_keys
-from keelman.state.kafka.properties import group_of, topics_of
+from keelman.state.kafka.properties import group_of
+from keelman.workers.properties.storage_topics import storage_topics_of
 
 Key: TypeAlias = tuple[Any, ...]
 
@@ -67,7 +68,7 @@ def _of_broker_cluster(cluster: BrokerCluster) -> set[Key]:
 def _of_worker_cluster(cluster: WorkerCluster) -> set[Key]:
     noun, spec, brokers = cluster.NOUN, cluster.spec, cluster.spec.broker_cluster
     keys: set[Key] = {("users", brokers), ("group", brokers, group_of(cluster.name, spec.properties))}
-    keys |= {("topic", brokers, topic) for topic in topics_of(cluster.name, spec.properties).values()}
+    keys |= {("topic", brokers, topic) for topic in storage_topics_of(cluster.name, spec.properties).values()}
     keys |= {("waits", noun)} if cluster.note else set()
     keys |= {("naming", noun, port) for port in spec.ports}
     keys |= _of_origin(noun, spec.annotations.origin)

@@ -6,9 +6,9 @@ from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.kafka.topic_brokers import TopicBrokers
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import deadline
-from keelman.state.kafka.properties import topics_of
 from keelman.state.resources.snapshot import Snapshot
 from keelman.state.topics.reaching import asked_properties
+from keelman.workers.properties.storage_topics import storage_topics_of
 
 ANSWER_SECONDS = 10.0
 POLICY = "cleanup.policy"
@@ -19,7 +19,7 @@ async def storage_topics(name: str, snapshot: Snapshot) -> pb.DescribeStorageTop
     not run, Unavailable."""
     cluster = snapshot.worker_cluster(name)
     properties = asked_properties(snapshot.broker_cluster(cluster.spec.broker_cluster))
-    uses = {topic: key.partition(".")[0] for key, topic in topics_of(name, cluster.spec.properties).items()}
+    uses = {topic: key.partition(".")[0] for key, topic in storage_topics_of(name, cluster.spec.properties).items()}
     late = Unavailable(f"no broker answers at {properties['bootstrap.servers']} within {ANSWER_SECONDS:g} s")
     async with deadline(ANSWER_SECONDS, late), TopicBrokers.open(properties) as brokers:
         description = await brokers.describe(uses)
