@@ -112,11 +112,8 @@ class Home:
         if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
             return path
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
-        path = (
-            (aside or Path(tempfile.gettempdir()))
-            / f"keelman-{os.getuid()}-{digest}{folder.removeprefix('run')}"
-            / file
-        )
+        parent = aside or Path(tempfile.gettempdir())
+        path = parent / f"keelman-{os.getuid()}-{digest}{folder.removeprefix('run')}" / file
         if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
             path = path.with_name(hashlib.sha256(file.encode()).hexdigest()[:12] + ".sock")
         return path

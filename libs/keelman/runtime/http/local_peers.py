@@ -35,13 +35,13 @@ class LocalPeers:
             return False
         found = peer_user(own, peer)
         if found is None:
-            is_local = peer[0] == own[0] or _address(peer[0]).is_loopback
+            is_refused = peer[0] == own[0] or _address(peer[0]).is_loopback
         else:
             user, is_open = found
-            is_local = not is_open or (user in self.refused and user != os.geteuid())
-        if is_local:
+            is_refused = not is_open or (user in self.refused and user != os.geteuid())
+        if is_refused:
             log.warning("local_peer_refused", peer=f"{peer[0]}:{peer[1]}", user=None if found is None else found[0])
-        return not is_local
+        return not is_refused
 
 
 def peer_user(own: tuple[str, int], peer: tuple[str, int]) -> tuple[int, bool] | None:

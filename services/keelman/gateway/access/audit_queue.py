@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from itertools import islice
 from typing import TypeAlias
 
 from keelman.api.event.v1.audit_event_pb2 import AuditEvent
@@ -74,7 +75,7 @@ class AuditQueue:
                 await asyncio.sleep(PAUSE_SECONDS)
 
     async def _send_some(self, record: Record) -> None:
-        batch = [self._events[index] for index in range(min(AT_ONCE, len(self._events)))]
+        batch = list(islice(self._events, AT_ONCE))
         try:
             await record(batch)
         except InvalidArgument as error:  # it would be refused again

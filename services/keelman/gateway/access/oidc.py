@@ -17,7 +17,11 @@ MAX_CHARACTERS = 16 << 10
 MAX_NAME = 200
 PREFIX = "oidc:"
 """The prefix of the names of these callers: no caller of the access file has such a name."""
-_OPTIONS: Any = {"require": ["exp", "iss", "aud"], "verify_signature": True}
+_OPTIONS: Any = {
+    "require": ["exp", "iss", "aud"], "verify_signature": True,
+    "verify_exp": False, "verify_nbf": False, "verify_iat": False,
+}  # fmt: skip
+"""Times are verified here, by one clock and the issuer's leeway."""
 _NO_VERIFICATION: Any = {"verify_signature": False}
 
 
@@ -40,8 +44,7 @@ class OidcTokens:
         try:
             claims = jwt.decode(
                 token, key.key, algorithms=[key.algorithm], audience=issuer.audience, issuer=issuer.url,
-                leeway=issuer.leeway_seconds, options=_OPTIONS | {"verify_exp": False, "verify_nbf": False,
-                "verify_iat": False},
+                leeway=issuer.leeway_seconds, options=_OPTIONS,
             )  # fmt: skip
             expire_time = self._in_time(claims, issuer)
         except (jwt.PyJWTError, ValueError, OverflowError) as error:
@@ -49,7 +52,7 @@ class OidcTokens:
         return _with_role(claims, issuer, expire_time)
 
     def _key(self, header: Mapping[str, Any], issuer: Issuer) -> VerifyingKey:
-        """Returns the key that a token names, which alone says by which algorithm the token is verified."""
+        """Returns the key that a token names; the key alone determines the algorithm of the verification."""
         algorithm, key_id = header.get("alg"), header.get("kid")
         if algorithm not in issuer.algorithms:
             raise _bad(f"its algorithm is not one of {', '.join(issuer.algorithms)}")

@@ -1,4 +1,4 @@
-"""The CAs that are trusted, as the database has them: one that signs, and a second one while it is replaced."""
+"""Reads and writes the trusted CAs in the database: the signing CA, and a second CA during a replacement."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ SECRET = "secret"
 
 
 class AuthorityRole(StrEnum):
-    """What a CA in the database is for: to sign; to sign next, and be trusted already; to be trusted still."""
+    """The role of a CA in the database: it signs; it will sign, and is trusted already; it signed, and is trusted
+    still."""
 
     SIGNING = "signing"
     NEXT = "next"
@@ -30,8 +31,8 @@ class AuthorityRole(StrEnum):
 
 
 class AuthorityPhase(StrEnum):
-    """How far the CA is replaced: not at all; the next one is trusted beside the one that signs; the next one signs,
-    and the former one is trusted still."""
+    """The phases of a replacement: none is under way; the next CA is trusted beside the signing CA; the next CA signs,
+    and the former CA is trusted still."""
 
     STABLE = "stable"
     INTRODUCED = "introduced"
@@ -47,7 +48,7 @@ PHASES = {
 
 @dataclass(frozen=True, slots=True)
 class Authorities:
-    """The CA that signs, and beside it the other one that is trusted, with its role."""
+    """The signing CA, and during a replacement the other trusted CA with its role."""
 
     signing: Authority
     other: Authority | None = None
@@ -55,7 +56,7 @@ class Authorities:
 
     @property
     def phase(self) -> AuthorityPhase:
-        """How far the CA is replaced."""
+        """The present phase of a replacement."""
         return PHASES[self.role]
 
     @property
@@ -79,7 +80,7 @@ class Authorities:
 
 @dataclass(slots=True)
 class PresentAuthorities:
-    """The CAs as this process has read them last; `marks` as `marks_of` their rows."""
+    """The CAs that this process has read last; `marks` identifies their rows, see `marks_of`."""
 
     value: Authorities
     marks: str
