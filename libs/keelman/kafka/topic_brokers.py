@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Collection, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from aiokafka.admin.config_resource import ConfigResourceType
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
@@ -17,7 +16,7 @@ from keelman.kafka.connections import answer_of
 from keelman.kafka.error_codes import CODES, name_of, passes
 from keelman.kafka.fetching.log_bounds import log_bounds
 from keelman.kafka.fetching.position_checks import READ_UNCOMMITTED
-from keelman.kafka.leaders.client import LeaderClient, open_client
+from keelman.kafka.leaders.client import LeaderClient, answer_of_any, open_client
 from keelman.kafka.leaders.metadata import AskMetadata, BrokerAddress, MetadataAnswer, Part, TopicInfo, metadata_of
 from keelman.kafka.topic_requests import TIMEOUT_MS, ChangeConfig, ConfigChanged, CreatedTopic, CreateTopic
 from keelman.model.errors import FailedPrecondition, KeelmanError, PermissionDenied, Unavailable
@@ -117,7 +116,7 @@ class TopicBrokers:
         with self._errors("about the configuration of topics"):
             for some in _portions(sorted(topics)):
                 resources = [(ConfigResourceType.TOPIC.value, name, None) for name in some]
-                answer = await self._ask(DescribeConfigsRequest(resources))
+                answer = await answer_of_any(self._client, DescribeConfigsRequest(resources))
                 for code, _message, _kind, name, entries in answer.resources:
                     if code == 0:
                         configs[name] = {e[0]: TopicConfigValue(e[1] or "", e[3] == _ITS_OWN) for e in entries}
@@ -130,7 +129,7 @@ class TopicBrokers:
         """Creates a topic; 0 partitions or replicas mean the brokers' default. Returns its id, None if it exists."""
         with self._errors(f"to create topic {name}"):
             request = CreateTopic(name, partitions or -1, replication_factor or -1, config)
-            answer: CreatedTopic = await self._ask(request)
+            answer: CreatedTopic = await answer_of_any(self._client, request)
         if answer.code == _EXISTS:
             return None
         if answer.code:
@@ -140,7 +139,9 @@ class TopicBrokers:
     async def grow(self, name: str, partitions: int) -> None:
         """Increases a topic's partitions to `partitions` in all."""
         with self._errors(f"to add partitions to topic {name}"):
-            answer = await self._ask(CreatePartitionsRequest([(name, (partitions, None))], TIMEOUT_MS, False))
+            answer = await answer_of_any(
+                self._client, CreatePartitionsRequest([(name, (partitions, None))], TIMEOUT_MS, False)
+            )
         for _, code, message in answer.topic_errors:
             if code and not (code == _LESS and f"already has {partitions} partition" in (message or "")):
                 raise refusal(f"topic {name} cannot have {partitions} partitions", code, message)
@@ -148,30 +149,18 @@ class TopicBrokers:
     async def configure(self, name: str, settings: Mapping[str, str], unset: Collection[str] = ()) -> None:
         """Sets some keys of a topic's configuration, and resets others to the brokers' default."""
         with self._errors(f"to configure topic {name}"):
-            answer: ConfigChanged = await self._ask(ChangeConfig(name, settings, unset))
+            answer: ConfigChanged = await answer_of_any(self._client, ChangeConfig(name, settings, unset))
         if answer.code:
             raise refusal(f"topic {name} cannot be configured", answer.code, answer.message)
 
     async def delete(self, name: str) -> bool:
         """Deletes a topic with its records, which the brokers do in their own time; False if it does not exist."""
         with self._errors(f"to delete topic {name}"):
-            answer = await self._ask(DeleteTopicsRequest([name], TIMEOUT_MS))
+            answer = await answer_of_any(self._client, DeleteTopicsRequest([name], TIMEOUT_MS))
         code = answer.topic_error_codes[0][1]
         if code in (0, _UNKNOWN):
             return bool(code == 0)
         raise refusal(f"topic {name} cannot be deleted", code)
-
-    async def _ask(self, request: Any) -> Any:
-        """Returns the first broker's answer: each broker forwards controller requests to the controller."""
-        problem: BaseException = KafkaError("no broker is known")
-        for node in self._client._in_turn():
-            try:
-                return await answer_of(self._client, node, request)
-            except IncompatibleBrokerVersion:
-                raise
-            except (KafkaError, OSError, TimeoutError) as error:
-                problem = error
-        raise problem
 
     @contextlib.contextmanager
     def _errors(self, what: str) -> Iterator[None]:

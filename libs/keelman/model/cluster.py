@@ -65,6 +65,17 @@ class BrokerTls(StrEnum):
     """Clients present certificates too."""
 
 
+class BrokerAccess(StrEnum):
+    """What clients of managed brokers may do."""
+
+    UNSPECIFIED = "UNSPECIFIED"
+    """In a request: the state service decides."""
+    OPEN = "OPEN"
+    """All that connect may do all, unless properties of the brokers say otherwise."""
+    RULES = "RULES"
+    """Each worker cluster is a principal of its own, and keelman keeps the access rules."""
+
+
 @dataclass(frozen=True, slots=True)
 class ManagedBrokers:
     """One broker on each of these nodes, in this order; never moved. `controllers`: how many of the first nodes are
@@ -85,7 +96,16 @@ class ManagedBrokers:
     annotations: Annotations = NO_ANNOTATIONS
     tls: BrokerTls = BrokerTls.NONE
     client_properties: Mapping[str, str] = field(default_factory=dict)
-    """Client properties for access by TLS, as for external brokers; set by keelman, not by the user."""
+    """Client properties for access by TLS, as for external brokers; set by keelman, not by the user. With access rules
+    those of the state service, which may do all."""
+    access: BrokerAccess = BrokerAccess.OPEN
+    reports_client_properties: Mapping[str, str] = field(default_factory=dict)
+    """With access rules, client properties of those that write reports; set by keelman, not by the user."""
+
+    @property
+    def has_rules(self) -> bool:
+        """True if the brokers allow what access rules say, and nothing else."""
+        return self.access is BrokerAccess.RULES
 
     @property
     def connection(self) -> Mapping[str, str]:
@@ -109,6 +129,11 @@ class ExternalBrokers:
     """Name of a secret with client properties that override these."""
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The values of that secret; set by keelman, not by the user."""
+
+    @property
+    def has_rules(self) -> bool:
+        """False: access rules of external brokers are their operator's."""
+        return False
 
     @property
     def connection(self) -> Mapping[str, str]:
@@ -210,6 +235,14 @@ class WorkerClusterSpec:
     tenant: str = ""
     """Worker clusters of the same tenant share a user and a Spark service on each node; empty: it is a tenant of its
     own."""
+    allowed_topics: tuple[str, ...] = ()
+    """On brokers with access rules: the topics that it may use, `*` at the end for any rest; empty: all but internal
+    ones."""
+    allowed_groups: tuple[str, ...] = ()
+    """On brokers with access rules: the consumer groups that it may use, in the same form; empty: those of sinks."""
+    credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Client properties for brokers with access rules, by which they know it; empty until the rules are in effect. Set
+    by keelman, not by the user."""
 
     @property
     def plugin_set(self) -> PluginSet:

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from keelman.rpc.server import Context
 
 SCHEME = "keelman://"
+MAX_COMMON_NAME = 64
+"""Of X.520, https://datatracker.ietf.org/doc/html/rfc5280#appendix-A.1."""
 DOMAIN = "keelman.internal"
 """Only certificates of the installation's CA have host names below this domain, whatever a host's name is: a client
 that expects its peer's name connects to no other member, even if addresses change."""
@@ -31,6 +33,10 @@ class IdentityKind(StrEnum):
     """The brokers of a node, by its name."""
     CLIENT = "client"
     """A process that keelman starts as a client of a broker cluster, by the cluster's name."""
+    WORKER = "worker"
+    """The workers of a worker cluster, as clients of brokers with access rules, by the cluster's name and uid."""
+    REPORTS = "reports"
+    """Writers of reports to a broker cluster with access rules, by its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,16 @@ class Identity:
     def path(self) -> str:
         """The form in tables, logs and metadata: node/n1."""
         return f"{self.kind}/{self.name}"
+
+    @property
+    def common_name(self) -> str:
+        """The subject's common name in the certificate, at most 64 characters; brokers know a client by it."""
+        return self.path[:MAX_COMMON_NAME]
+
+    @property
+    def principal(self) -> str:
+        """The principal of Kafka's brokers for the holder."""
+        return f"User:CN={self.common_name}"
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name!r}"

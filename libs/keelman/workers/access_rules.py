@@ -10,10 +10,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
-from keelman.workers.properties.storage_topics import USUAL, storage_topics_of, usual_prefix
+from keelman.workers.properties.storage_topics import storage_topics_of
 
 LITERAL, PREFIXED = "LITERAL", "PREFIXED"
+SINKS = "connect-*"
+"""The groups of sinks, by Kafka Connect's naming."""
+REPORTS = "keelman.reports."
+"""The beginning of the names of the topics that reports go to."""
 _FLAGS = {"GROUP": "--group", "TOPIC": "--topic", "TRANSACTIONAL_ID": "--transactional-id"}
+_KEPT = ("CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +46,28 @@ def rules_of(
     """Yields the rules for a worker cluster: by its name, Connect's group.id and its worker properties. `topics` are
     those that its connectors copy from and to, `*` at the end for a prefix. `reports`: its reports go to these brokers,
     too."""
+    yield from own_rules(cluster, group_id, properties)
+    yield from (pattern_rule("TOPIC", topic, ("CREATE", "READ", "WRITE")) for topic in topics)
+    yield pattern_rule("GROUP", SINKS, ("READ",))
+    if reports:
+        yield AccessRule("TOPIC", REPORTS, PREFIXED, ("CREATE", "READ", "WRITE"))
+
+
+def own_rules(cluster: str, group_id: str, properties: Mapping[str, str]) -> Iterator[AccessRule]:
+    """Yields the rules for names that belong to a worker cluster alone: its group, its storage topics and its
+    transactional ids."""
     yield AccessRule("GROUP", group_id, LITERAL, ("READ",))
-    kept = ("CREATE", "READ", "WRITE", "DESCRIBE_CONFIGS")
-    if not any(properties.get(key) for key in USUAL):
-        yield AccessRule("TOPIC", usual_prefix(cluster), PREFIXED, kept)
-    else:
-        for topic in storage_topics_of(cluster, properties).values():
-            yield AccessRule("TOPIC", topic, LITERAL, kept)
+    for topic in storage_topics_of(cluster, properties).values():
+        yield AccessRule("TOPIC", topic, LITERAL, _KEPT)
     yield AccessRule("TRANSACTIONAL_ID", f"connect-cluster-{group_id}", LITERAL, ("WRITE",))
     yield AccessRule("TRANSACTIONAL_ID", f"{group_id}-", PREFIXED, ("WRITE",))
-    for topic in topics:
-        name, pattern = (topic[:-1], PREFIXED) if topic.endswith("*") else (topic, LITERAL)
-        yield AccessRule("TOPIC", name, pattern, ("CREATE", "READ", "WRITE"))
-    yield AccessRule("GROUP", "connect-", PREFIXED, ("READ",))
-    if reports:
-        yield AccessRule("TOPIC", "keelman.reports.", PREFIXED, ("CREATE", "READ", "WRITE"))
+
+
+def pattern_rule(resource: str, pattern: str, operations: tuple[str, ...]) -> AccessRule:
+    """Returns the rule for a name, for all that begin with the text before a `*` at the end, or for all by `*`."""
+    if pattern != "*" and pattern.endswith("*"):
+        return AccessRule(resource, pattern[:-1], PREFIXED, operations)
+    return AccessRule(resource, pattern, LITERAL, operations)
 
 
 def _word(operation: str) -> str:

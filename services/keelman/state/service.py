@@ -22,6 +22,7 @@ from keelman.state.audit.relay import AuditRelay
 from keelman.state.audit.trail import AuditTrail
 from keelman.state.autoscaling.loop import Autoscaler
 from keelman.state.autoscaling.room import Room
+from keelman.state.brokers.access import AccessKeeper
 from keelman.state.brokers.external import ExternalProbe
 from keelman.state.brokers.farewells import Farewells
 from keelman.state.brokers.in_sync import InSyncProbe
@@ -50,7 +51,7 @@ from keelman.state.reports.reader import ReportsReader
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.log_delivery import checked_buckets
-from keelman.state.resources.snapshot import BROKER_CLUSTER
+from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER
 from keelman.state.resources.store import ResourceStore, subjects_of
 from keelman.state.rotation.api import AuthorityApi
 from keelman.state.secrets.key_change import LOOK_SECONDS, KeyChange
@@ -60,6 +61,7 @@ from keelman.state.settings import Settings, port_range
 from keelman.state.streams_api import CopyRunApi, SessionApi
 from keelman.state.topics.look import TopicLook
 from keelman.state.trust.api import services
+from keelman.state.trust.members import Members
 from keelman.state.trust.service import Trust
 from keelman.state.trust.signatures import UsedSignatures
 from keelman.workers.rest.access import WorkerAccess
@@ -74,6 +76,7 @@ log = get_logger()
 PLAN_SECONDS = 2.0
 PROBE_SECONDS = 10.0
 IN_SYNC_SECONDS = 1.0
+ACCESS_SECONDS = 5.0
 FOLLOW_SECONDS = 1.0
 SWEEP_SECONDS = 600.0
 
@@ -130,7 +133,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             ("autoscaler", Autoscaler(led, reports.recent_usage, Room(store, reports.connectors.of)).run),
             ("audit-relay", AuditRelay(store, commits, settings.events_broker_cluster, trail).run),
             ("plugin-sweeper", Reconciler("plugin-sweeper", plugins.sweep, SWEEP_SECONDS).run),
-            *_reconcilers(led, commits, executor, settings),
+            *_reconcilers(led, commits, executor, trust.members, settings),
         )
         for name, part in (
             ("leader", LeaderRole(lease, (executor.lead, heard.begin)).run(parts_of_leader)),
@@ -263,16 +266,24 @@ async def _workers(store: ResourceStore, reports: Reports, settings: Settings) -
         yield RestConnectors(ClusterRequests(rest, access))
 
 
-def _reconcilers(store: ResourceStore, commits: Hub, executor: Executor, settings: Settings) -> Iterator[Part]:
+def _reconcilers(
+    store: ResourceStore, commits: Hub, executor: Executor, members: Members | None, settings: Settings
+) -> Iterator[Part]:
     """Yields the leader's parts that check the whole state by a timer and when it has changed."""
     planner = Reconciler("planner", executor.reconcile, PLAN_SECONDS)
     probe = Reconciler(
         "external-probe", ExternalProbe(store, NamedBrokers(settings.policy_rules)).reconcile, PROBE_SECONDS
     )
     in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
+    access = Reconciler("access", AccessKeeper(store, members).reconcile, ACCESS_SECONDS)
     yield "farewells", Farewells(store).run
     retention = Retention(store, settings.operations_kept_seconds, settings.operations_kept)
-    for reconciler, *subjects in ((planner,), (probe, BROKER_CLUSTER), (in_sync, BROKER_CLUSTER)):
+    for reconciler, *subjects in (
+        (planner,),
+        (probe, BROKER_CLUSTER),
+        (in_sync, BROKER_CLUSTER),
+        (access, BROKER_CLUSTER, WORKER_CLUSTER),
+    ):
         yield reconciler.name, reconciler.run
         yield f"{reconciler.name}-waker", partial(_wake, commits, reconciler, *subjects)
     yield "operation-forgetter", Reconciler("operation-forgetter", retention.reconcile, SWEEP_SECONDS).run

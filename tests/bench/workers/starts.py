@@ -45,10 +45,11 @@ async def start(worker: Keelman | Connect) -> float:
 
 
 async def _placed(client: httpx.AsyncClient, url: str) -> bool:
-    """Whether its health reports a finished start, even without a Spark service."""
+    """Whether its health reports a finished start, even without a Spark service. Kafka Connect's server first answers
+    with a page of its own."""
     try:
         return str((await client.get(url)).json()["status"]) != "starting"
-    except httpx.HTTPError:
+    except (httpx.HTTPError, ValueError):
         return False
 
 

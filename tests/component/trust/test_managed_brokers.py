@@ -2,11 +2,9 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
 from pathlib import Path
 
 import javaproperties
-import psutil
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
@@ -16,9 +14,8 @@ from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.kafka.feed import WORKER_REPORTS
 from keelman.kafka.security.tls_sasl import for_librdkafka
 from keelman.rpc.membership import MemberFolder
-from keelman.runtime.home import Home
-from keelman.runtime.processes.process_trees import is_marked, kill_all
 from keelman.runtime.tls.certificates import certificate_facts
+from support.agent.nothing_left import nothing_left
 from support.eventually import eventually
 from support.state.definitions import FILE_SOURCE, Definitions
 from support.state.service import Clients, free_range
@@ -27,21 +24,7 @@ from support.state.trust import installation
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 LIFE_HOURS = 120 / 3600
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
-MUTUAL = brokers.BrokerTls.BROKER_TLS_MUTUAL
-
-
-@contextlib.contextmanager
-def nothing_left(home: Home) -> Iterator[None]:
-    """Kills the remaining processes of this home's agents."""
-    try:
-        yield
-    except BaseException:
-        for log in home.workloads.glob("*/log"):
-            print(log, log.read_text()[-3000:])
-        raise
-    finally:
-        folders = list(home.workloads.glob("*"))
-        kill_all([pid for pid in psutil.pids() if any(is_marked(pid, folder) for folder in folders)])
+MUTUAL, OPEN = brokers.BrokerTls.BROKER_TLS_MUTUAL, brokers.BrokerAccess.BROKER_ACCESS_OPEN
 
 
 @pytest.mark.slow
@@ -57,7 +40,9 @@ async def test_a_worker_copies_by_brokers_with_tls_whose_certificate_is_renewed(
             agent = await stack.enter_async_context(installed.agent("n1"))
             await installed.online("n1")
             clients = Clients(installed.to_gateway)
-            spec = brokers.BrokerClusterSpec(managed=brokers.ManagedBrokers(nodes=["n1"], heap_mb=256, tls=MUTUAL))
+            spec = brokers.BrokerClusterSpec(
+                managed=brokers.ManagedBrokers(nodes=["n1"], heap_mb=256, tls=MUTUAL, access=OPEN)
+            )
             request = brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec)
             await clients.brokers.CreateBrokerCluster(request)
             await clients.create_workers("demo", count=1)

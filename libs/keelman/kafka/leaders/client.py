@@ -14,6 +14,7 @@ from aiokafka.structs import TopicPartition
 
 from keelman.kafka.bootstrap_errors import bootstrap_errors
 from keelman.kafka.clients import Client, client_arguments, no_broker
+from keelman.kafka.connections import answer_of
 from keelman.kafka.known_brokers import BROKERS
 from keelman.kafka.leaders.leaders import Leaders
 from keelman.kafka.leaders.metadata import NO_EPOCH, NOBODY, AskMetadata, Leader, MetadataAnswer, Part, TopicInfo
@@ -211,3 +212,17 @@ async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_
             raise
         raise no_broker(properties, error) from None
     return client
+
+
+async def answer_of_any(client: LeaderClient, request: Any) -> Any:
+    """Returns the first broker's answer to a request that each broker answers, or forwards to the controller. Raises
+    KafkaError, OSError and TimeoutError of the last broker if none answers."""
+    problem: BaseException = KafkaError("no broker is known")
+    for node in client._in_turn():
+        try:
+            return await answer_of(client, node, request)
+        except IncompatibleBrokerVersion:
+            raise
+        except (KafkaError, OSError, TimeoutError) as error:
+            problem = error
+    raise problem

@@ -30,7 +30,7 @@ from keelman.cli.options import Cluster, ConfigFile, Form, WaitOptions, check_me
 from keelman.cli.output import columns
 from keelman.cli.output.lines import topic_line
 from keelman.cli.output.printing import checked_format, print_one
-from keelman.cli.specs.broker_fields import tls_of
+from keelman.cli.specs.broker_fields import access_of, tls_of
 from keelman.cli.specs.edits import split_names
 from keelman.cli.specs.fields import apply, check_given, said
 from keelman.cli.specs.options import Given
@@ -55,6 +55,13 @@ class Creation:
         "T",
         "Of managed brokers: none, server, or mutual, where clients show certificates [with a CA, off loopback: "
         "mutual].",
+        (kinds.BROKER_CLUSTERS,),
+        default="",
+    )
+    access: str = option(
+        "--access",
+        "A",
+        "Of managed brokers: open, or rules, which keelman keeps for each worker cluster [with --tls mutual: rules].",
         (kinds.BROKER_CLUSTERS,),
         default="",
     )
@@ -138,7 +145,9 @@ def create(
         )
     made_of: Any
     if noun is kinds.BROKER_CLUSTERS:
-        made_of = broker_spec(options, managed=more.managed, controllers=more.controllers, tls=more.tls)
+        made_of = broker_spec(
+            options, managed=more.managed, controllers=more.controllers, tls=more.tls, access=more.access
+        )
     elif noun is kinds.WORKER_CLUSTERS:
         made_of = worker_spec(options, broker_cluster=more.broker_cluster)
     elif noun is kinds.NODES:
@@ -202,13 +211,13 @@ def check_options(kind: Kind, creation: Creation) -> None:
 
 
 def broker_spec(
-    options: Given, *, managed: bool = False, controllers: int | None = None, tls: str = ""
+    options: Given, *, managed: bool = False, controllers: int | None = None, tls: str = "", access: str = ""
 ) -> BrokerClusterSpec:
     """Spec of a broker cluster. Raises InvalidArgument unless it is either managed or external."""
-    if options.bootstrap_servers and (managed or options.nodes or controllers is not None or tls):
+    if options.bootstrap_servers and (managed or options.nodes or controllers is not None or tls or access):
         raise InvalidArgument(
-            "--bootstrap-servers: not together with --managed, --nodes, --controllers or --tls: the brokers run "
-            "elsewhere"
+            "--bootstrap-servers: not together with --managed, --nodes, --controllers, --tls or --access: the brokers "
+            "run elsewhere"
         )
     if not (options.bootstrap_servers or split_names(options.nodes)):
         raise InvalidArgument(
@@ -221,6 +230,8 @@ def broker_spec(
         spec.managed.controllers = controllers
     if tls:
         spec.managed.tls = tls_of(tls)
+    if access:
+        spec.managed.access = access_of(access)
     return spec
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerAccess
 from keelman.api.connect.v1.topic_pb2 import TopicState
 from keelman.cli.doctor.finding import Finding
 from keelman.rpc.enums import state_word, word
@@ -15,10 +16,21 @@ _SASL = re.compile(r"\b(sasl|authenticat|credential|scram|oauth)", re.IGNORECASE
 QUIET = ("RUNNING", "STOPPED", "STARTING", "STOPPING", "DELETING")
 
 
-def broker_findings(clusters: Iterable[Any]) -> Iterator[Finding]:
-    """Yields the problems of broker clusters, as the state service reaches them with their client properties."""
+def broker_findings(clusters: Iterable[Any], workers: Iterable[Any] = ()) -> Iterator[Finding]:
+    """Yields the problems of broker clusters, as the state service reaches them with their client properties. `workers`
+    are the worker clusters, which may name tenants."""
+    tenants: dict[str, set[str]] = {}
+    for worker_cluster in workers:
+        tenants.setdefault(worker_cluster.spec.broker_cluster, set()).add(worker_cluster.spec.tenant)
     for cluster in clusters:
         state, message, name = state_word(cluster.status), cluster.status.message, f"broker-cluster/{cluster.name}"
+        named = sorted(tenants.get(cluster.name, set()) - {""})
+        if named and cluster.spec.managed.access == BrokerAccess.BROKER_ACCESS_OPEN:
+            yield Finding(
+                "tenants", name,
+                f"it is open: connectors of all tenants ({', '.join(named)}) can read and write each other's topics",
+                "create another with `--tls mutual`, which has access rules, and move its worker clusters there",
+            )  # fmt: skip
         if state in QUIET and not cluster.status.stuck:
             continue
         text = f"it is {state}: {message}" if message else f"it is {state}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, BrokerTls
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerAccess, BrokerClusterSpec, BrokerTls
 from keelman.cli.sizes import size_of
 from keelman.cli.specs.edits import edit_map, edit_nodes, edit_routes
 from keelman.model.errors import InvalidArgument
@@ -19,6 +19,7 @@ TLS = {
     "server": BrokerTls.BROKER_TLS_SERVER,
     "mutual": BrokerTls.BROKER_TLS_MUTUAL,
 }
+ACCESS = {"open": BrokerAccess.BROKER_ACCESS_OPEN, "rules": BrokerAccess.BROKER_ACCESS_RULES}
 
 
 def edit_brokers(options: Given, change: GivenChange | None, spec: BrokerClusterSpec) -> Iterable[str]:
@@ -67,6 +68,13 @@ def tls_of(text: str) -> BrokerTls.ValueType:
     if text not in TLS:
         raise InvalidArgument.of("--tls", text, ", ".join(TLS))
     return TLS[text]
+
+
+def access_of(text: str) -> BrokerAccess.ValueType:
+    """Parses the value of --access. Raises InvalidArgument."""
+    if text not in ACCESS:
+        raise InvalidArgument.of("--access", text, ", ".join(ACCESS))
+    return ACCESS[text]
 
 
 def _heap_mb(text: str) -> int:

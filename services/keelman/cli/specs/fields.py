@@ -134,8 +134,16 @@ def _workers(options: Given, change: GivenChange | None, spec: WorkerClusterSpec
         if getattr(options, name) is not None:
             setattr(spec, name, getattr(options, name))
             yield name
+    yield from _allowed(options, spec)
     yield from _plugins(options, change, spec)
     yield from edits.edit_limits(options.cpus, options.memory, spec.limits, "limits")
+
+
+def _allowed(options: Given, spec: WorkerClusterSpec) -> Iterable[str]:
+    for name in ("allowed_topics", "allowed_groups"):
+        if patterns := getattr(options, name):
+            getattr(spec, name)[:] = [] if patterns == ["none"] else patterns
+            yield name
 
 
 def _plugins(options: Given, change: GivenChange | None, spec: WorkerClusterSpec) -> Iterable[str]:

@@ -93,6 +93,12 @@ class Given:
     tenant: str | None = option(
         "--tenant", "NAME", "Shares a user and a Spark service on each node with clusters of this tenant.", _WORKERS
     )
+    allowed_topics: list[str] | None = option(
+        "--allow-topic", "TOPIC", "On brokers with access rules, * for any end, or none; may be repeated.", _WORKERS
+    )
+    allowed_groups: list[str] | None = option(
+        "--allow-group", "GROUP", "Consumer groups there, as topics [connect-*]; may be repeated.", _WORKERS
+    )
     plugins: list[str] | None = option(
         "--plugin", "NAME[:VERSION]", "Plugin that workers load; may be repeated.", _WITH_WORKERS
     )

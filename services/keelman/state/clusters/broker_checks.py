@@ -11,6 +11,7 @@ from keelman.model.errors import InvalidArgument, Violation
 from keelman.model.rules.field_checks import LARGEST_PORT, check_labels, check_port, check_routes
 from keelman.runtime.logs.redaction import HIDDEN
 from keelman.state.clusters.port_checks import check_broker_ports_free
+from keelman.state.kafka.access_rules import OTHER_RULES
 from keelman.state.kafka.properties import in_field, raise_all
 from keelman.state.resources.checks import check_nodes, check_same, known_nodes
 from keelman.state.resources.origins import check_origin
@@ -38,6 +39,8 @@ def check(spec: BrokerClusterSpec, snapshot: Snapshot, name: str = "") -> None:
             check_routes("spec.managed.routes", spec.routes)
             _check_folders(spec.data_folders)
             _check_properties(properties)
+            if spec.has_rules:
+                _check_no_other_rules(properties)
         case ExternalBrokers(bootstrap):
             _check_bootstrap(bootstrap)
             raise_all(_client_problems(spec))
@@ -92,6 +95,13 @@ def _check_properties(properties: Mapping[str, str]) -> None:
     raise_all(sorted(violations, key=lambda violation: violation.field))
 
 
+def _check_no_other_rules(properties: Mapping[str, str]) -> None:
+    for key in OTHER_RULES:
+        if key in properties:
+            legal = "leave it out: keelman sets it, as spec.managed.access is RULES"
+            raise InvalidArgument.of(f"spec.managed.properties.{key}", properties[key], legal)
+
+
 def _check_quorum(spec: ManagedBrokers, snapshot: Snapshot) -> None:
     if spec.controllers not in (0, 1, 3):
         raise InvalidArgument.of("spec.managed.controllers", spec.controllers, "1, 3, or 0 for what fits the nodes")
@@ -120,6 +130,7 @@ def check_change(old: BrokerClusterSpec, new: BrokerClusterSpec, *, placed: bool
     if isinstance(old, ManagedBrokers) and isinstance(new, ManagedBrokers):
         check_same("spec.managed.controllers", old.controllers, new.controllers)
         check_same("spec.managed.tls", old.tls.value, new.tls.value)
+        check_same("spec.managed.access", old.access.value, new.access.value)
         if placed:
             check_same("spec.managed.data_folders", old.data_folders, new.data_folders)
 

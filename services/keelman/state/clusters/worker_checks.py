@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+
 from keelman.model.autoscale import check_autoscale, check_no_tasks
 from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import FailedPrecondition, InvalidArgument
@@ -15,6 +18,15 @@ from keelman.state.kafka.properties import check_worker_properties
 from keelman.state.resources.checks import check_nodes, check_same
 from keelman.state.resources.origins import check_origin
 from keelman.state.resources.snapshot import WORKER_CLUSTER, Snapshot
+
+INTERNAL_TOPICS = ("keelman.", "__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+MAX_KAFKA_NAME = 249
+"""Of topics: https://kafka.apache.org/documentation/#topicconfigs; groups may be longer, and are not."""
+_NAME = re.compile(r"[A-Za-z0-9._-]+")
+_LEGAL_ALLOWED = (
+    f"a name of letters, digits, '.', '_' and '-', at most {MAX_KAFKA_NAME}, with * at the end for all that begin so, "
+    "or * for all; no topic of Kafka or of keelman"
+)
 
 
 def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
@@ -38,11 +50,13 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
             raise InvalidArgument.of("spec.autoscale", spec.engine, legal)
     if spec.tenant:
         checked_name("spec.tenant", spec.tenant)
+    _check_allowed("spec.allowed_topics", spec.allowed_topics, INTERNAL_TOPICS)
+    _check_allowed("spec.allowed_groups", spec.allowed_groups, ())
     field_checks.check_routes("spec.routes", spec.routes)
     if spec.log_delivery is not None:
         check_log_delivery("spec.log_delivery", spec.log_delivery)
     _check_ports(spec)
-    check_worker_properties(name, spec, brokers.spec.connection)
+    check_worker_properties(name, spec, spec.credentials if brokers.spec.has_rules else brokers.spec.connection)
     check_own_names(name, spec, snapshot)
     check_ports_free(name, spec, snapshot)
     check_origin(WORKER_CLUSTER, name, spec.annotations.origin, snapshot)
@@ -61,6 +75,15 @@ def check_change(cluster: WorkerCluster, new: WorkerClusterSpec) -> None:
             f"{cluster.name!r} is {cluster.status.state}: stop it first",
             reason="RUNNING",
         )
+
+
+def _check_allowed(field: str, patterns: Sequence[str], internal: Sequence[str]) -> None:
+    """Raises InvalidArgument for a pattern that is no name, or no beginning of one, or that means internal names."""
+    for place, pattern in enumerate(patterns):
+        beginning = pattern.removesuffix("*")
+        is_legal = pattern == "*" or (beginning and len(beginning) <= MAX_KAFKA_NAME and _NAME.fullmatch(beginning))
+        if not is_legal or beginning.startswith(tuple(internal)):
+            raise InvalidArgument.of(f"{field}[{place}]", pattern[:MAX_KAFKA_NAME], _LEGAL_ALLOWED)
 
 
 def _check_ports(spec: WorkerClusterSpec) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Callable
 
@@ -33,13 +34,18 @@ def update(
     """Changes the spec of the worker cluster by `change`."""
     cluster = present(tx, WorkerCluster, name, etag)
     check_not_deleted(cluster)
-    spec = resolved(change(cluster.spec), tx.snapshot)
+    spec = resolved(_with_kept_credentials(change(cluster.spec), cluster.spec), tx.snapshot)
     if spec == cluster.spec:
         return cluster
     check_change(cluster, spec)
     check_engine(cluster, spec)
     check(name, spec, tx.snapshot)
     return saved(tx, updated(cluster, spec))
+
+
+def _with_kept_credentials(spec: WorkerClusterSpec, old: WorkerClusterSpec) -> WorkerClusterSpec:
+    """Returns a changed spec with the certificate that the brokers know, if they are the same brokers."""
+    return dataclasses.replace(spec, credentials=old.credentials if spec.broker_cluster == old.broker_cluster else {})
 
 
 def restart(tx: Transaction, name: str, etag: str) -> WorkerCluster:

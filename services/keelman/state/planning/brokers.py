@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from keelman.model.cluster import BrokerCluster, BrokerTls, ClusterGoal, ExternalBrokers, ManagedBrokers
 from keelman.model.workload import BrokerSpec, Goal, ProcessState, Workload, WorkloadKind, broker_name, joined_address
+from keelman.state.kafka.access_rules import broker_properties
 from keelman.state.planning import kept_brokers
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
 
@@ -79,11 +80,12 @@ def _broker_specs(
         if numbers[n] in controllers
     )
     replicas = min(kept_brokers.QUORUM, len(places))
+    properties = {**managed_brokers.properties, **broker_properties(cluster, managed_brokers)}
     return {
         broker_name(cluster.name, number): (
             node,
             BrokerSpec(
-                cluster.name, cluster.kafka_cluster_id, number, *places[node], dict(managed_brokers.properties),
+                cluster.name, cluster.kafka_cluster_id, number, *places[node], properties,
                 controller=number in controllers,
                 voters="" if controllers == {number} else voters,
                 replicas=replicas,

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keelman.model.cluster import ClusterGoal, ExternalBrokers, WorkerCluster
+from keelman.model.cluster import ClusterGoal, ExternalBrokers, ManagedBrokers, WorkerCluster
 from keelman.model.node import Node
 from keelman.model.plugins.plugin_set import WentBack
 from keelman.model.workload import (
@@ -171,10 +171,24 @@ class Draft:
         """Returns the workers of a cluster, in the order of their numbers."""
         return self.made.workloads_in(WorkloadKind.WORKER, cluster)
 
-    def client_properties_of(self, name: str) -> Mapping[str, str]:
-        """Returns the client properties for the brokers of a cluster; empty if they need none."""
-        cluster = self.snapshot.broker_clusters.get(name)
-        return {} if cluster is None else cluster.spec.connection
+    def client_properties_of(self, cluster: WorkerCluster) -> Mapping[str, str] | None:
+        """Returns the client properties of a worker cluster for its brokers, empty if they need none; None while
+        brokers with access rules do not know it yet."""
+        brokers = self.snapshot.broker_clusters.get(cluster.spec.broker_cluster)
+        if brokers is None:
+            return {}
+        return (cluster.spec.credentials or None) if brokers.spec.has_rules else brokers.spec.connection
+
+    @property
+    def reports_client_properties(self) -> Mapping[str, str]:
+        """The client properties of those that write reports; empty if the brokers need none."""
+        brokers = self.snapshot.broker_clusters.get(self.limits.events_broker_cluster)
+        if brokers is None:
+            return {}
+        spec = brokers.spec
+        return (
+            spec.reports_client_properties if isinstance(spec, ManagedBrokers) and spec.has_rules else spec.connection
+        )
 
     def bootstrap_of(self, name: str) -> tuple[str, int]:
         """Returns bootstrap servers and number of brokers of a broker cluster; empty and 0 until all brokers that it

@@ -18,7 +18,7 @@ def spark_on(draft: Draft, node: str, tenant: str) -> Workload:
     reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
     if old is not None and isinstance(old.spec, SparkSpec):
         reports = still_good(old.spec.reports_bootstrap_servers, reports)
-    properties = dict(draft.client_properties_of(draft.limits.events_broker_cluster))
+    properties = dict(draft.reports_client_properties)
     port = 0 if tenant else _port(draft, node, old)
     spec = SparkSpec(draft.node(node).host, port, draft.limits.spark_master, reports, properties, tenant)
     draft.want(name, node, Goal.RUNNING, spec, reason=_why(old, spec))

@@ -44,16 +44,17 @@ class WorkerSpecs:
 class SpecMaker:
     """Makes the specs of one cluster's workers."""
 
-    def __init__(self, draft: Draft, cluster: WorkerCluster, bootstrap: str, brokers: int) -> None:
+    def __init__(
+        self, draft: Draft, cluster: WorkerCluster, bootstrap: str, brokers: int, client_properties: Mapping[str, str]
+    ) -> None:
+        """`client_properties`: by which the brokers know it."""
         self._draft = draft
         self._cluster = cluster
         self._reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
-        self._reports_client = dict(draft.client_properties_of(draft.limits.events_broker_cluster))
-        client = draft.client_properties_of(cluster.spec.broker_cluster)
+        self._reports_client = dict(draft.reports_client_properties)
         self._properties = worker_properties(
-            cluster, bootstrap_servers=bootstrap, brokers=brokers, listener="", client_properties=client
+            cluster, bootstrap_servers=bootstrap, brokers=brokers, listener="", client_properties=client_properties
         )
-
         limits = draft.limits
         if cluster.spec.engine is WorkerEngine.KEELMAN:
             self._properties |= limits.policy_rules

@@ -71,11 +71,14 @@ class _ClusterPlan:
         if not bootstrap:
             self.notes.append(f"waits for the brokers of {brokers} to be placed")
             return
+        if (client := self.draft.client_properties_of(self.cluster)) is None:
+            self.notes.append(f"waits for its access rules on the brokers of {brokers}")
+            return
         if (back := to_go_back(self.cluster, self._staying())) is not None:
             history = replace(self.cluster.plugin_history, went_back=back)
             self.cluster = replace(self.cluster, plugin_history=history)
             self.draft.went_back[self.cluster.name] = back
-        self.specs = SpecMaker(self.draft, self.cluster, bootstrap, count)
+        self.specs = SpecMaker(self.draft, self.cluster, bootstrap, count, client)
         specs_of_workers = self._all_wanted()
         halted = self._halted(specs_of_workers)
         if not self.cluster.spec.nodes:

@@ -73,7 +73,7 @@ class Authority:
         """Returns the certificate of a request's maker, in PEM and followed by the CA's. Raises InvalidArgument."""
         signing_request = read_request(request)
         public = signing_request.public_key()
-        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{holder.kind}/{holder.name}"[:64])])
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, holder.common_name)])
         names = [
             x509.UniformResourceIdentifier(holder.uri),
             x509.DNSName(server_name(holder)),

@@ -69,7 +69,7 @@ def documented() -> list[Rule]:
         Rule(resource, name, pattern, operations.split(", "))
         for resource, name, pattern, operations in ROW.findall((ROOT / "docs" / "operations.md").read_text())
     ]
-    assert len(rules) == 9
+    assert len(rules) == 11
     return rules
 
 

@@ -15,6 +15,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from keelman.api.connect.v1.broker_cluster_pb2 import (
+    BrokerAccess,
     BrokerCluster,
     BrokerClusterSpec,
     BrokerClusterStatus,
@@ -114,6 +115,16 @@ def brokers(state: str, message: str = "", *, managed: bool = False) -> BrokerCl
 )
 def test_brokers(broker_cluster: BrokerCluster, check: str | None) -> None:
     assert [broker_finding.check for broker_finding in broker_findings([broker_cluster])] == ([check] if check else [])
+
+
+@pytest.mark.parametrize(
+    ("access", "tenant", "checks"), [("OPEN", "one", ["tenants"]), ("OPEN", "", []), ("RULES", "one", [])]
+)
+def test_tenants_on_open_brokers_are_found(access: str, tenant: str, checks: list[str]) -> None:
+    cluster = brokers("RUNNING", managed=True)
+    cluster.spec.managed.access = BrokerAccess.Value(f"BROKER_ACCESS_{access}")
+    workers = WorkerCluster(spec=WorkerClusterSpec(broker_cluster=cluster.name, tenant=tenant))
+    assert [finding.check for finding in broker_findings([cluster], [workers])] == checks
 
 
 def test_worker_clusters_topics_and_definitions() -> None:

@@ -38,6 +38,8 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
         memory="512MiB",
         shared_offset_topic=True,
         tenant="blue",
+        allowed_topics=["orders-*", "one"],
+        allowed_groups=["mine"],
         plugins=["acme:1.2", "new"],
         libraries=["driver"],
         engine="kafka-connect",
@@ -70,6 +72,8 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
             kafka=KafkaLogDelivery(enabled=True, topic="topic"),
         ),
         tenant="blue",
+        allowed_topics=["orders-*", "one"],
+        allowed_groups=["mine"],
     )
     assert sorted(paths) == sorted(
         field.name

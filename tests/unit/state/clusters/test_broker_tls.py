@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from keelman.model.cluster import BrokerTls, ManagedBrokers
+from keelman.model.cluster import BrokerAccess, BrokerTls, ManagedBrokers
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import BrokerSpec, WorkerSpec
 from keelman.runtime.tls.certificates import certificate_facts, private_key_digest
@@ -32,7 +32,7 @@ def world() -> World:
 
 
 def decided(*nodes: str, tls: BrokerTls = UNSAID, ca: Authority | None = CA) -> ManagedBrokers:
-    managed = with_tls(ManagedBrokers(nodes, tls=tls), "b", world().snapshot, ca, NOW)
+    managed = with_tls(ManagedBrokers(nodes, tls=tls, access=BrokerAccess.UNSPECIFIED), "b", world().snapshot, ca, NOW)
     assert isinstance(managed, ManagedBrokers)
     return managed
 
@@ -75,7 +75,48 @@ def test_clients_follow_a_ca_that_is_replaced() -> None:
     after = with_authorities(replaced, "b", Authorities(new), NOW)
     assert after.client_properties == {**replaced.client_properties, TRUSTED: new.pem}
     plain = decided("here", tls=BrokerTls.NONE)
-    assert with_authorities(plain, "b", Authorities(new), NOW) is plain
+    assert with_authorities(plain, "b", Authorities(new), NOW) == plain
+
+
+def test_writers_of_reports_follow_a_ca_that_is_replaced() -> None:
+    new, first = Authority.made(NOW), decided("here", tls=BrokerTls.MUTUAL)
+    replaced = with_authorities(first, "b", Authorities(new, CA, AuthorityRole.FORMER), NOW)
+    facts = certificate_facts(replaced.reports_client_properties[CHAIN].encode())
+    assert facts.uris == ("keelman://reports/b",)
+    assert replaced.reports_client_properties[CHAIN].endswith(new.pem)
+    assert first.reports_client_properties["ssl.keystore.key"] != first.client_properties["ssl.keystore.key"]
+
+
+@pytest.mark.parametrize(
+    ("tls", "access", "properties", "decided_access"),
+    [
+        (BrokerTls.MUTUAL, BrokerAccess.UNSPECIFIED, {}, BrokerAccess.RULES),
+        (BrokerTls.MUTUAL, BrokerAccess.OPEN, {}, BrokerAccess.OPEN),
+        (BrokerTls.MUTUAL, BrokerAccess.UNSPECIFIED, {"authorizer.class.name": "mine"}, BrokerAccess.OPEN),
+        (BrokerTls.SERVER, BrokerAccess.UNSPECIFIED, {}, BrokerAccess.OPEN),
+        (BrokerTls.NONE, BrokerAccess.UNSPECIFIED, {}, BrokerAccess.OPEN),
+    ],
+)
+def test_access_rules_need_clients_with_certificates_and_no_others(
+    tls: BrokerTls, access: BrokerAccess, properties: dict[str, str], decided_access: BrokerAccess
+) -> None:
+    spec = ManagedBrokers(("here",), properties, tls=tls, access=access)
+    managed = with_tls(spec, "b", world().snapshot, CA, NOW)
+    assert isinstance(managed, ManagedBrokers)
+    assert (managed.access, bool(managed.reports_client_properties)) == (decided_access, managed.has_rules)
+
+
+@pytest.mark.parametrize(
+    ("tls", "properties", "message"),
+    [
+        (BrokerTls.SERVER, {}, r"spec\.managed\.access: 'RULES' is not legal: OPEN with tls SERVER"),
+        (BrokerTls.MUTUAL, {"principal.builder.class": "x"}, r"OPEN with principal\.builder\.class among"),
+    ],
+)
+def test_access_rules_that_cannot_be_are_refused(tls: BrokerTls, properties: dict[str, str], message: str) -> None:
+    spec = ManagedBrokers(("here",), properties, tls=tls, access=BrokerAccess.RULES)
+    with pytest.raises(InvalidArgument, match=message):
+        with_tls(spec, "b", world().snapshot, CA, NOW)
 
 
 def test_without_a_ca_it_cannot_be_asked_for() -> None:
@@ -95,13 +136,20 @@ def test_brokers_workers_and_spark_are_planned_with_it() -> None:
     assert note in two_nodes.brokers["default"].note
     two_nodes.nodes["away"] = replace(two_nodes.nodes["away"], broker_tls=True)
     two_nodes.do_plan()
+    assert "worker/w/0" not in two_nodes.workloads
+    assert two_nodes.workers["w"].note == "waits for its access rules on the brokers of default"
+    mine = {**spec.client_properties, "ssl.keystore.key": "mine"}
+    cluster = two_nodes.workers["w"]
+    two_nodes.workers["w"] = replace(cluster, spec=replace(cluster.spec, credentials=mine))
+    two_nodes.do_plan()
     specs = {name: workload.spec for name, workload in two_nodes.workloads.items()}
     broker, worker, spark = specs["broker/default/0"], specs["worker/w/0"], specs["spark/away"]
     assert isinstance(broker, BrokerSpec)
     assert (broker.tls, broker.client_certificates) == (True, True)
     assert isinstance(worker, WorkerSpec)
-    assert worker.properties.items() >= spec.client_properties.items()
-    assert worker.reports_client_properties == spec.client_properties == spark.reports_client_properties
+    assert broker.properties["super.users"] == "User:broker;User:CN=client/default"
+    assert worker.properties.items() >= mine.items()
+    assert worker.reports_client_properties == spec.reports_client_properties == spark.reports_client_properties
 
 
 async def test_it_is_kept_sealed_through_updates_and_cannot_be_changed(tmp_path: Path) -> None:
@@ -111,13 +159,25 @@ async def test_it_is_kept_sealed_through_updates_and_cannot_be_changed(tmp_path:
             tx.put(replace(world().nodes["here"], name="n1"))
             create(tx, "b", spec)
         async with store.write() as tx:
-            changed = update(tx, "b", "", lambda old: ManagedBrokers(old.nodes, {"a": "b"}, tls=UNSAID))
+            changed = update(
+                tx,
+                "b",
+                "",
+                lambda old: ManagedBrokers(old.nodes, {"a": "b"}, tls=UNSAID, access=BrokerAccess.UNSPECIFIED),
+            )
         assert (changed.spec.tls, changed.spec.client_properties) == (BrokerTls.MUTUAL, spec.client_properties)
+        assert (changed.spec.access, changed.spec.reports_client_properties) == (
+            BrokerAccess.RULES,
+            spec.reports_client_properties,
+        )
         shown = broker_cluster_message(changed).status.client_properties
         assert (shown["ssl.truststore.certificates"], shown["ssl.keystore.key"]) == (CA.pem, "[hidden]")
         with pytest.raises(InvalidArgument, match=r"spec\.managed\.tls"):
             async with store.write() as tx:
                 update(tx, "b", "", lambda old: replace(old, tls=BrokerTls.SERVER))
+        with pytest.raises(InvalidArgument, match=r"spec\.managed\.access"):
+            async with store.write() as tx:
+                update(tx, "b", "", lambda old: replace(old, access=BrokerAccess.OPEN))
     async with open_store(str(tmp_path / "state.db")) as store:
         assert store.snapshot.broker_clusters["b"].spec == changed.spec
     secret = spec.client_properties["ssl.keystore.key"].splitlines()[1].encode()

@@ -66,8 +66,8 @@ async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
         looked_at[kind.singular] = len(listed[kind.plural])
     brokers, workers = listed[kinds.BROKER_CLUSTERS.plural], listed[kinds.WORKER_CLUSTERS.plural]
     findings = [
-        *node_findings(listed[kinds.NODES.plural], version(), listed[kinds.WORKER_CLUSTERS.plural]),
-        *broker_findings(brokers),
+        *node_findings(listed[kinds.NODES.plural], version(), workers),
+        *broker_findings(brokers, workers),
         *worker_findings(workers),
         *topic_findings(listed[kinds.TOPICS.plural]),
         *definition_findings(listed[kinds.DEFINITIONS.plural]),

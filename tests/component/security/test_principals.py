@@ -1,0 +1,246 @@
+"""Worker clusters of managed brokers are principals of their own: each tries the other's names, and gets nowhere."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import javaproperties
+import pytest
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
+from keelman.api.connect.v1 import worker_cluster_pb2 as clusters
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters_pb
+from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
+from keelman.kafka.feed import WORKER_REPORTS, event_topic
+from keelman.kafka.security.tls_sasl import for_librdkafka
+from keelman.runtime.home import Home
+from support.agent.nothing_left import nothing_left
+from support.eventually import eventually
+from support.state.definitions import FILE_SOURCE, Definitions
+from support.state.service import Clients, free_range
+from support.state.trust import Installation, installation
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+SECONDS = 20
+REFUSED = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+}  # fmt: skip
+Try = Callable[["Holder"], None]
+
+
+class Holder:
+    """A program that has the certificate of a worker cluster, or that for reports."""
+
+    def __init__(self, properties: Mapping[str, str], bootstrap: str) -> None:
+        self.client = {**for_librdkafka(properties), "bootstrap.servers": bootstrap, "log_level": 0}
+        self.admin = AdminClient(self.client)
+
+    def read(self, topic: str, group: str = "connect-reader") -> None:
+        consumer = Consumer({**self.client, "group.id": group, "enable.auto.commit": False})
+        try:
+            if problem := consumer.list_topics(topic, SECONDS).topics[topic].error:
+                raise KafkaException(problem)
+            consumer.assign([TopicPartition(topic, 0, 0)])
+            message = consumer.poll(SECONDS)
+            assert message is not None, f"no answer about {topic}"
+            if message.error():
+                raise KafkaException(message.error())
+        finally:
+            consumer.close()
+
+    def join(self, group: str, topic: str) -> None:
+        consumer = Consumer({**self.client, "group.id": group})
+        consumer.subscribe([topic])
+        try:
+            while (message := consumer.poll(SECONDS)) is not None and not message.error():
+                return
+            assert message is not None, f"no answer about {group}"
+            raise KafkaException(message.error())
+        finally:
+            consumer.close()
+
+    def write(self, topic: str) -> None:
+        problems: list[Any] = []
+        producer = Producer({**self.client, "message.timeout.ms": SECONDS * 1000})
+        producer.produce(topic, b"x", partition=0, on_delivery=lambda error, _: problems.append(error))
+        producer.flush(SECONDS)
+        if problems[0] is not None:
+            raise KafkaException(problems[0])
+
+    def begin(self, transactional_id: str) -> None:
+        Producer({**self.client, "transactional.id": transactional_id}).init_transactions(SECONDS)
+
+    def result(self, futures: Mapping[Any, Any]) -> None:
+        for future in futures.values():
+            future.result(SECONDS)
+
+
+def forge(holder: Holder) -> None:
+    where = (ResourceType.TOPIC, "*", ResourcePatternType.LITERAL, "User:*", "*")
+    holder.result(holder.admin.create_acls([AclBinding(*where, AclOperation.ALL, AclPermissionType.ALLOW)]))
+
+
+def reconfigure(holder: Holder) -> None:
+    entry = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ConfigResource.Type.BROKER, "0", incremental_configs=[entry])
+    holder.result(holder.admin.incremental_alter_configs([resource]))
+
+
+TRIES: dict[str, Try] = {
+    "another's configurations, with passwords": lambda h: h.read("b.connect-configs"),
+    "another's offsets": lambda h: h.write("b.connect-offsets"),
+    "another's statuses": lambda h: h.write("b.connect-status"),
+    "another's group": lambda h: h.join("keelman-b", "lines"),
+    "a group that no one allowed": lambda h: h.join("anything", "lines"),
+    "the offsets of another's workers": lambda h: h.result(
+        h.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions("keelman-b")])
+    ),
+    "another's transactional ids": lambda h: h.begin("keelman-b-from-file-0"),
+    "the transactional id of another's leader": lambda h: h.begin("connect-cluster-keelman-b"),
+    "events": lambda h: h.read(event_topic("worker_cluster")),
+    "false events": lambda h: h.write(event_topic("worker_cluster")),
+    "reports": lambda h: h.read(WORKER_REPORTS),
+    "the groups of all": lambda h: h.read("__consumer_offsets"),
+    "rules of its own": forge,
+    "configurations of a broker": reconfigure,
+    "another's topic deleted": lambda h: h.result(h.admin.delete_topics(["b.connect-status"])),
+    "a topic of keelman": lambda h: h.result(h.admin.create_topics([NewTopic("keelman.events.x", 1, 1)])),
+}
+
+
+def refused(attempt: Try, holder: Holder) -> bool:
+    """Whether the brokers refuse it; raises an assertion where they allow it."""
+    try:
+        attempt(holder)
+    except KafkaException as error:
+        return error.args[0].code() in REFUSED
+    return False
+
+
+async def holder_of(clients: Clients, home: Home, workload: str, file: str = "worker.properties") -> Holder:
+    with (home.workload(workload) / file).open() as stream:
+        properties = javaproperties.load(stream)
+    return Holder(properties, (await clients.broker_cluster("default")).status.bootstrap_servers)
+
+
+async def run_workers(clients: Clients, *names: str) -> None:
+    for name in names:
+        await clients.create_workers(name, count=1)
+        await clients.start_workers(name)
+
+    async def all_run() -> bool:
+        return all([(await clients.worker_cluster(name)).status.ready_workers == 1 for name in names])
+
+    await eventually(all_run, seconds=240, what=f"the workers of {', '.join(names)} run")
+
+
+@contextlib.asynccontextmanager
+async def running(tmp_path: Path) -> Any:
+    ranges = {"broker_ports": free_range(4), "worker_ports": free_range(4), "spark_ports": free_range(2)}
+    async with installation(tmp_path, **ranges) as installed:
+        await installed.join("n1")
+        with nothing_left(installed.homes["n1"]):
+            async with installed.agent("n1"):
+                await installed.online("n1")
+                yield installed
+
+
+async def test_a_worker_cluster_reaches_its_own_names_alone(tmp_path: Path) -> None:
+    read, written = tmp_path / "in.txt", tmp_path / "out.txt"
+    read.write_text("one\ntwo\n")
+    async with running(tmp_path) as installed:
+        await _tried(installed, read, written)
+
+
+async def _tried(installed: Installation, read: Path, written: Path) -> None:
+    clients, home = Clients(installed.to_gateway), installed.homes["n1"]
+    managed = brokers.ManagedBrokers(nodes=["n1"], heap_mb=256, tls=brokers.BrokerTls.BROKER_TLS_MUTUAL)
+    request = brokers_pb.CreateBrokerClusterRequest(name="default", spec=brokers.BrokerClusterSpec(managed=managed))
+    made = (await clients.brokers.CreateBrokerCluster(request)).broker_cluster
+    assert made.spec.managed.access == brokers.BrokerAccess.BROKER_ACCESS_RULES
+    await run_workers(clients, "a", "b")
+
+    strings = dict.fromkeys(("key.converter", "value.converter"), STRINGS)
+    source = {"connector.class": FILE_SOURCE, "file": str(read), "topic": "lines", **strings}
+    sink = {"connector.class": FILE_SINK, "file": str(written), "topics": "lines", **strings}
+    for cluster, name, config in (
+        ("a", "from-file", source),
+        ("b", "others", source | {"topic": "others"}),
+        ("b", "to-file", sink),
+    ):
+        definitions = Definitions(clients, cluster)
+        await definitions.create(name, config)
+        assert (await definitions.apply(name)).state == OPERATION_STATE_SUCCEEDED
+    await eventually(lambda: written.exists() and written.read_text() == "one\ntwo\n", what="both clusters copy")
+
+    mine = await holder_of(clients, home, "worker/a/0")
+    writer = await holder_of(clients, home, "worker/a/0", "reports.properties")
+    await asyncio.to_thread(mine.read, "lines")
+    await asyncio.to_thread(mine.write, "lines")
+    await asyncio.to_thread(mine.begin, "keelman-a-x-0")
+    for what, attempt in TRIES.items():
+        assert await asyncio.to_thread(refused, attempt, mine), what
+    for what, attempt in (TRIES | {"topics of users": lambda h: h.read("lines")}).items():
+        assert await asyncio.to_thread(refused, attempt, writer), f"reports: {what}"
+    listed = set((await asyncio.to_thread(mine.admin.list_topics, timeout=SECONDS)).topics)
+    assert {"lines", "others", "a.connect-configs"} <= listed
+    assert not [topic for topic in listed if topic.startswith(("b.", "keelman.", "__"))]
+
+    await _narrowed(clients, mine)
+    await _deleted(clients, home, mine)
+
+
+async def _narrowed(clients: Clients, mine: Holder) -> None:
+    """Fewer topics are allowed while the cluster runs."""
+    await asyncio.to_thread(mine.read, "others")
+    pids = {w.name: w.status.pid for w in (await clients.workloads()).values()}
+    spec = clusters.WorkerClusterSpec(allowed_topics=["lines*"])
+    request = clusters_pb.UpdateWorkerClusterRequest(name="a", spec=spec)
+    request.update_mask.paths.append("allowed_topics")
+    await clients.clusters.UpdateWorkerCluster(request)
+
+    async def narrow() -> bool:
+        return await asyncio.to_thread(refused, lambda h: h.read("others"), mine)
+
+    await eventually(narrow, seconds=60, what="other topics are refused")
+    await asyncio.to_thread(mine.read, "lines")
+    assert {w.name: w.status.pid for w in (await clients.workloads()).values()} == pids
+
+
+async def _deleted(clients: Clients, home: Home, mine: Holder) -> None:
+    """The topics of a deleted cluster stay, and stay closed; its certificate is of no use, also to the next cluster of
+    its name."""
+    theirs = await holder_of(clients, home, "worker/b/0")
+    await asyncio.to_thread(theirs.read, "b.connect-configs")
+    await clients.delete_workers("b")
+
+    async def closed() -> bool:
+        return await asyncio.to_thread(refused, lambda h: h.read("b.connect-configs"), theirs)
+
+    await eventually(closed, seconds=120, what="the certificate of a deleted cluster is refused")
+    assert await asyncio.to_thread(refused, TRIES["another's configurations, with passwords"], mine)
+    await run_workers(clients, "b")
+    assert await asyncio.to_thread(refused, lambda h: h.read("b.connect-configs"), theirs)
+    again = await holder_of(clients, home, "worker/b/0")
+    await asyncio.to_thread(again.read, "b.connect-configs")
