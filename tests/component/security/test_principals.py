@@ -24,6 +24,7 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from keelman.api.access.v1.authority_service_pb2 import GetAuthorityRequest, RotateAuthorityRequest
 from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
 from keelman.api.connect.v1 import worker_cluster_pb2 as clusters
@@ -31,6 +32,7 @@ from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters_pb
 from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.kafka.feed import WORKER_REPORTS, event_topic
 from keelman.kafka.security.tls_sasl import for_librdkafka
+from keelman.rpc.generated import stub_of
 from keelman.runtime.home import Home
 from support.agent.nothing_left import nothing_left
 from support.eventually import eventually
@@ -91,6 +93,23 @@ class Holder:
     def begin(self, transactional_id: str) -> None:
         Producer({**self.client, "transactional.id": transactional_id}).init_transactions(SECONDS)
 
+    def count(self, topic: str, wanted: int) -> bool:
+        """Whether a topic has as many records, markers of transactions aside."""
+        consumer = Consumer({**self.client, "group.id": "connect-reader", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(topic, 0, 0)])
+        try:
+            return len(consumer.consume(wanted + 1, 3)) == wanted
+        finally:
+            consumer.close()
+
+    def is_shut_out(self) -> bool:
+        """Whether brokers refuse a new connection."""
+        try:
+            AdminClient(self.client).list_topics(timeout=5)
+        except KafkaException:
+            return True
+        return False
+
     def result(self, futures: Mapping[Any, Any]) -> None:
         for future in futures.values():
             future.result(SECONDS)
@@ -144,6 +163,13 @@ async def holder_of(clients: Clients, home: Home, workload: str, file: str = "wo
     return Holder(properties, (await clients.broker_cluster("default")).status.bootstrap_servers)
 
 
+async def create_brokers(clients: Clients) -> brokers.BrokerCluster:
+    managed = brokers.ManagedBrokers(nodes=["n1"], heap_mb=256, tls=brokers.BrokerTls.BROKER_TLS_MUTUAL)
+    spec = brokers.BrokerClusterSpec(managed=managed)
+    request = brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec)
+    return (await clients.brokers.CreateBrokerCluster(request)).broker_cluster
+
+
 async def run_workers(clients: Clients, *names: str) -> None:
     for name in names:
         await clients.create_workers(name, count=1)
@@ -175,9 +201,7 @@ async def test_a_worker_cluster_reaches_its_own_names_alone(tmp_path: Path) -> N
 
 async def _tried(installed: Installation, read: Path, written: Path) -> None:
     clients, home = Clients(installed.to_gateway), installed.homes["n1"]
-    managed = brokers.ManagedBrokers(nodes=["n1"], heap_mb=256, tls=brokers.BrokerTls.BROKER_TLS_MUTUAL)
-    request = brokers_pb.CreateBrokerClusterRequest(name="default", spec=brokers.BrokerClusterSpec(managed=managed))
-    made = (await clients.brokers.CreateBrokerCluster(request)).broker_cluster
+    made = await create_brokers(clients)
     assert made.spec.managed.access == brokers.BrokerAccess.BROKER_ACCESS_RULES
     await run_workers(clients, "a", "b")
 
@@ -244,3 +268,33 @@ async def _deleted(clients: Clients, home: Home, mine: Holder) -> None:
     assert await asyncio.to_thread(refused, lambda h: h.read("b.connect-configs"), theirs)
     again = await holder_of(clients, home, "worker/b/0")
     await asyncio.to_thread(again.read, "b.connect-configs")
+
+
+@pytest.mark.slow
+async def test_a_worker_cluster_follows_another_ca(tmp_path: Path) -> None:
+    read = tmp_path / "in.txt"
+    read.write_text("one\n")
+    async with running(tmp_path) as installed:
+        clients, home = Clients(installed.to_gateway), installed.homes["n1"]
+        await create_brokers(clients)
+        await run_workers(clients, "a")
+        definitions = Definitions(clients, "a")
+        await definitions.create("from-file", {"connector.class": FILE_SOURCE, "file": str(read), "topic": "lines"})
+        assert (await definitions.apply("from-file")).state == OPERATION_STATE_SUCCEEDED
+        first = await holder_of(clients, home, "worker/a/0")
+        authority = stub_of(installed.to_gateway, "access", "authority")
+
+        async def all_follow() -> bool:
+            present = (await authority.GetAuthority(GetAuthorityRequest())).authority
+            behind = [follower.name for follower in present.followers if not follower.ready]
+            assert not behind, behind
+            return True
+
+        for _ in range(3):
+            await authority.RotateAuthority(RotateAuthorityRequest())
+            await eventually(all_follow, seconds=180, every=0.5, what="all follow")
+        with read.open("a") as file:
+            file.write("two\n")
+        second = await holder_of(clients, home, "worker/a/0")
+        await eventually(lambda: asyncio.to_thread(second.count, "lines", 2), seconds=60, what="it copies on")
+        await eventually(lambda: asyncio.to_thread(first.is_shut_out), seconds=90, what="the former CA is refused")
