@@ -23,6 +23,8 @@ import javaproperties
 
 from keelman.connect.config.references import ConfigReference, references
 from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.java.bounded_match import SlowPattern
+from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.model.keys import under
 
 NAMES, PACKAGE = "config.providers", "org.apache.kafka.common.config.provider."
@@ -167,7 +169,7 @@ class EnvVarProvider(ConfigProvider):
     @classmethod
     def check(cls, parameters: Mapping[str, str]) -> None:
         """Raises ConfigProviderError unless the parameter is a pattern."""
-        cls._pattern(parameters)
+        cls._chosen(parameters, ())
 
     @classmethod
     def check_path(cls, path: str) -> None:
@@ -176,17 +178,16 @@ class EnvVarProvider(ConfigProvider):
             raise ConfigProviderError(f"Path is not supported for EnvVarConfigProvider, invalid value '{path}'")
 
     @classmethod
-    def _pattern(cls, parameters: Mapping[str, str]) -> re.Pattern[str]:
-        pattern = parameters.get(cls.parameter, ".*")
+    def _chosen(cls, parameters: Mapping[str, str], names: Iterable[str]) -> list[str]:
         try:
-            return re.compile(pattern)
-        except re.error as error:
-            raise ConfigProviderError(f"{cls.parameter} {pattern!r} is not a pattern: {error}") from None
+            allowed = JavaPattern(parameters.get(cls.parameter, ".*"))
+            return [name for name in names if allowed.matches(name)]
+        except (PatternError, SlowPattern) as error:
+            raise ConfigProviderError(f"{cls.parameter} cannot be used: {error}") from None
 
     def __init__(self, parameters: Mapping[str, str]) -> None:
         """Raises ConfigProviderError."""
-        allowed = self._pattern(parameters)
-        self._variables = {name: value for name, value in os.environ.items() if allowed.fullmatch(name)}
+        self._variables = {name: os.environ[name] for name in self._chosen(parameters, os.environ)}
 
     def get(self, path: str, keys: Iterable[str]) -> dict[str, str]:
         """Returns the variables with these names."""

@@ -4,15 +4,18 @@ Constructs with another meaning in Python are expanded: classes as ranges of cod
 Java's line ends, flags where they apply. Unsupported constructs are refused, never approximated: `\\G`, `\\X`,
 `\\b{g}`, the flag U, look-behinds without a fixed length, references to incomplete groups, names of scripts and
 blocks.
+Patterns match in bounded time: `bounded_match.py`.
 tests/recorded/data/java_regex.json holds Java's results for a table of patterns.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from keelman.connect.java import char_sets as sets
+from keelman.connect.java.bounded_match import BoundedPattern
 from keelman.connect.java.char_sets import Ranges
 from keelman.connect.java.reader import PatternError, TextReader
 
@@ -26,48 +29,57 @@ _LOOKS = {"?:": "(?:", "?=": "(?=", "?!": "(?!", "?>": "(?>", "?<=": "(?<=", "?<
 
 
 class JavaPattern:
-    """A compiled pattern. Raises PatternError, a ValueError, for an invalid Java pattern or an unsupported one."""
+    """A compiled pattern. Raises PatternError, a ValueError, for an invalid Java pattern or an unsupported one.
 
-    def __init__(self, pattern: str) -> None:
+    Its methods raise SlowPattern, a ConnectError, for a text that takes too long."""
+
+    def __init__(self, pattern: str, flags: str = "") -> None:
+        """`flags` are set from its begin on, as by `(?i)`."""
         self.pattern = pattern
-        self._compiled = _compiled(pattern)
-
-    @property
-    def translated(self) -> str:
-        """The pattern in Python's syntax, for `re.ASCII`."""
-        return self._compiled.pattern
+        self._bounded = _bounded(pattern, flags)
 
     def matches(self, text: str) -> bool:
         """Whether the whole text matches (Matcher.matches)."""
-        return self._compiled.fullmatch(text) is not None
+        return self._bounded.matches(text)
 
     def first(self, text: str) -> list[str | None] | None:
         """Returns the first match, then its groups (Matcher.find); None when there is none."""
-        match = self._compiled.search(text)
-        return None if match is None else [match[0], *match.groups()]
+        marks = self._bounded.first(text)
+        return None if marks is None else _groups(text, marks)
 
     def replace_first(self, text: str, replacement: str) -> str:
         """Does Matcher.replaceFirst: `$1` and `${name}` are groups, a backslash makes the next character literal.
 
         Raises PatternError for a replacement that Java refuses.
         """
-        return self._compiled.sub(lambda match: _expanded(replacement, match), text, count=1)
+        marks = self._bounded.first(text)
+        if marks is None:
+            return text
+        expanded = _expanded(replacement, _groups(text, marks), self._bounded.compiled.groupindex)
+        return text[: marks[0]] + expanded + text[marks[1] :]
+
+
+def _groups(text: str, marks: Sequence[int]) -> list[str | None]:
+    spans = zip(marks[::2], marks[1::2], strict=True)
+    return [None if begin < 0 else text[begin:end] for begin, end in spans]
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    translated = _Translator(pattern).whole()
+def _bounded(pattern: str, flags: str) -> BoundedPattern:
     try:
-        return re.compile(translated, re.ASCII)
-    except (re.error, OverflowError, RecursionError) as error:
+        return BoundedPattern(_Translator(pattern, flags).whole(), pattern)
+    except RecursionError:
+        raise PatternError("is nested too deeply", pattern) from None
+    except (re.error, OverflowError) as error:
         raise PatternError(f"cannot be used here: {error}", pattern) from None
 
 
 class _Translator(TextReader):
     """One pass over a pattern, from left to right, like Java's own compiler."""
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, flags: str) -> None:
         super().__init__(pattern)
+        self.flags = frozenset(flags)
         self._groups = 0
         self._closed: set[int] = set()
         self._names: dict[str, int] = {}
@@ -235,7 +247,7 @@ class _Translator(TextReader):
         return f"(?:\\{number})"
 
 
-def _expanded(replacement: str, match: re.Match[str]) -> str:
+def _expanded(replacement: str, groups: Sequence[str | None], names: Mapping[str, int]) -> str:
     reader, parts = TextReader(replacement), []
     while reader.more():
         char = reader.next()
@@ -244,26 +256,26 @@ def _expanded(replacement: str, match: re.Match[str]) -> str:
                 raise PatternError("character to be escaped is missing")
             parts.append(reader.next())
         elif char == "$":
-            parts.append(match[_group_of(reader, match)] or "")
+            parts.append(groups[_group_of(reader, len(groups) - 1, names)] or "")
         else:
             parts.append(char)
     return "".join(parts)
 
 
-def _group_of(reader: TextReader, match: re.Match[str]) -> int | str:
+def _group_of(reader: TextReader, groups: int, names: Mapping[str, int]) -> int:
     if not reader.more():
         raise PatternError("Illegal group reference: group index is missing")
     if reader.take("{"):
         name = reader.until("}", "named capturing group is missing trailing '}'")
-        if name not in match.re.groupindex:
+        if name not in names:
             raise PatternError(f"No group with name {{{name}}}")
-        return name
+        return names[name]
     if reader.peek() not in "0123456789":
         raise PatternError("Illegal group reference")
     number = int(reader.next())
-    if number > match.re.groups:
+    if number > groups:
         raise PatternError(f"No group {number}")
-    while reader.more() and reader.peek() in "0123456789" and number * 10 + int(reader.peek()) <= match.re.groups:
+    while reader.more() and reader.peek() in "0123456789" and number * 10 + int(reader.peek()) <= groups:
         number = number * 10 + int(reader.next())
     return number
 

@@ -15,7 +15,7 @@ from keelman.connect.config.override_policies import refused
 from keelman.connect.config.plugin_keys import version_problem
 from keelman.connect.config.plugin_kinds import Plugins, PluginType
 from keelman.connect.config.types import trim
-from keelman.connect.java.bounded_match import SlowPattern, matches_in_time
+from keelman.connect.java.bounded_match import SlowPattern
 from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connect.plugin import Connector, Direction
@@ -188,13 +188,13 @@ def _chosen(values: Values, key: str) -> str:
 def _check_pattern(pattern: str, dead: str, values: Values) -> None:
     """Checks that a pattern of topics does not match the topic of dead letters."""
     try:
-        if matches_in_time(JavaPattern(pattern), dead):
+        if JavaPattern(pattern).matches(dead):
             whole = f"The DLQ topic '{dead}' may not be matched by the regex for the topics ('topics.regex={pattern}')"
             _add(values, f"{whole} consumed by the connector", "topics.regex")
     except PatternError:  # reported by the key's own rule
         return
     except SlowPattern as error:
-        _add(values, f"The regex for the topics {error}: use no quantifier inside another", "topics.regex")
+        _add(values, str(error), "topics.regex")
 
 
 def _add(values: Values, text: str, *keys: str) -> None:

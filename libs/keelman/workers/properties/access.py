@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.model.errors import InvalidArgument
 from keelman.workers.properties.reader import PropertyReader
 
@@ -33,7 +34,7 @@ class HeaderRule:
 class RestAccess:
     """A worker's rules for browsers and proxies in front of it."""
 
-    origins: tuple[re.Pattern[str], ...] | None
+    origins: tuple[JavaPattern, ...] | None
     """Patterns that an origin must match wholly; None without CORS, empty for any origin."""
     methods: tuple[str, ...]
     headers: tuple[HeaderRule, ...]
@@ -55,15 +56,15 @@ def read_header_rules(reader: PropertyReader) -> tuple[HeaderRule, ...]:
     return reader.take(lambda: _rules(reader.raw.get(HEADERS, "")), ())
 
 
-def _origins(text: str) -> tuple[re.Pattern[str], ...] | None:
+def _origins(text: str) -> tuple[JavaPattern, ...] | None:
     if not text.strip():
         return None
     patterns = [part.strip() for part in text.split(",") if part.strip()]
     if "*" in patterns:
         return ()
     try:
-        return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-    except re.error as error:
+        return tuple(JavaPattern(pattern, "i") for pattern in patterns)
+    except PatternError as error:
         raise InvalidArgument.of(
             ORIGIN, text, f"* or origins, comma-separated, as regular expressions ({error})"
         ) from None
