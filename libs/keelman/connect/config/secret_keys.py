@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
+from keelman.connect.config.references import with_references
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.logs.redaction import HIDDEN
 
@@ -30,10 +31,10 @@ _WORDS = re.compile(
     r"|(?:^|\.)request\.header\..*(?:auth|key|cookie|secret|token)"
 )
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_REFERENCE = re.compile(r"\$\{[^}]*?:[^}]*?\}")
 _PLACE = "\0"  # replaces a reference during the search in a text; no configuration contains it
 _IN_JAAS = re.compile(
-    r"(?i)[\w.]*(?:password|secret|token|passphrase)\w*\s*=\s*(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;\"']+))"
+    r"(?i)(?<!\w)(?=\w*?(?:password|secret|token|passphrase))\w++\s*+=\s*+"  # each word is read once
+    r"(?:\"((?:[^\"\\]|\\.)*)\"|'([^']*)'|([^\s;\"']+))"
 )
 _IN_URL = re.compile(r"(?<=://)([^/?\s,]*)(?=@)")
 """User and password before the host; a user alone may be a token."""
@@ -71,8 +72,13 @@ def without_users(text: str) -> str:
     """Returns the text with users and passwords in URLs and named passwords hidden, but with references unchanged."""
     if "@" not in text and "=" not in text and '":' not in text and '" :' not in text:
         return text
-    matches = [match[0] for match in _REFERENCE.finditer(text)]
-    hidden = _IN_URL.sub(lambda match: _shown_user(match[0]), _places(text))
+    matches: list[str] = []
+
+    def noted(written: str, _: object) -> str:
+        matches.append(written)
+        return _PLACE
+
+    hidden = _IN_URL.sub(lambda match: _shown_user(match[0]), with_references(text, noted))
     hidden = _IN_QUERY.sub(lambda match: match[1] + (HIDDEN if match[2].strip(_PLACE) else match[2]), hidden)
     return re.sub(_PLACE, lambda _: matches.pop(0), hidden) if hidden.count(_PLACE) == len(matches) else HIDDEN
 
@@ -157,7 +163,7 @@ def literal_secrets(config: Mapping[str, str]) -> dict[str, str]:
 
 
 def _places(text: str) -> str:
-    return _REFERENCE.sub(_PLACE, text) if "${" in text else text
+    return with_references(text, lambda _written, _reference: _PLACE)
 
 
 def _has_literal(key: str, text: str) -> bool:

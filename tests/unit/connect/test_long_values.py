@@ -1,0 +1,44 @@
+"""Values of configurations are searched for references and secrets in a time that grows as their length."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+
+import pytest
+
+from keelman.connect.config.references import ConfigReference, references, with_references
+from keelman.connect.config.secret_keys import literal_secrets, shown_value
+
+KAFKAS = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
+"""The regular expression of Apache Kafka's ConfigTransformer."""
+MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required "
+LENGTH, SECONDS = 400_000, 5.0
+
+
+@pytest.mark.parametrize("part", ["${", "${:", ":", "${a", "${a:b", "${}", "${a:b:c}"])
+def test_a_long_value_is_read_once(part: str) -> None:
+    text = "${" + part * (LENGTH // len(part))
+    begun = time.monotonic()
+    found = references(text)
+    assert len(found) == (LENGTH // len(part) if part == "${a:b:c}" else 0)
+    assert shown_value("comment", f"{text}=@") is not None
+    assert time.monotonic() - begun < SECONDS
+
+
+@pytest.mark.parametrize("part", ["a", "a.", "password", "password=", 'password="', "password ", "é_"])
+def test_a_long_login_is_searched_once(part: str) -> None:
+    begun = time.monotonic()
+    literal_secrets({"sasl.jaas.config": MODULE + part * (LENGTH // len(part))})
+    shown_value("sasl.jaas.config", MODULE + part * (LENGTH // len(part)) + "${a:b}")
+    assert time.monotonic() - begun < SECONDS
+
+
+def test_references_are_those_of_kafka() -> None:
+    chance = random.Random(7)
+    for _ in range(20_000):
+        text = "".join(chance.choices(["${", "}", ":", "a", "$", "{"], k=chance.randint(0, 14)))
+        expected = [ConfigReference(match[1], match[3] or "", match[4]) for match in KAFKAS.finditer(text)]
+        assert references(text) == expected, text
+        assert with_references(text, lambda written, _: f"<{written}>") == KAFKAS.sub(r"<\g<0>>", text)
