@@ -115,6 +115,8 @@ class WorkloadLoop:
         try:
             if step.action is Action.REMOVE:
                 await self._supervisor.finish_log(local)
+            if step.action is Action.START and local.tenant:
+                await self._supervisor.limit_tenants()
             await self._supervisor.launcher.do(step, local)
         except (KeelmanError, OSError, TimeoutError) as error:
             text = error.message if isinstance(error, KeelmanError) else repr(error)
@@ -327,10 +329,16 @@ class Supervisor:
                     self.report(local)
             await asyncio.sleep(max(SAMPLE_SECONDS, (time.monotonic() - begun) / SAMPLE_SHARE))
 
+    async def limit_tenants(self) -> None:
+        """Limits the tenants to what their workers may use together."""
+        await self.launcher.limit_tenants([loop.local for loop in self._loops.values()])
+
     async def _watch_memory(self) -> None:
-        """Has workloads killed that use more memory than their limit, where only the agent enforces it."""
+        """Keeps tenants to their limits, and has workloads killed that use more memory than theirs, where only the
+        agent enforces it."""
         while True:
             await asyncio.sleep(WATCH_SECONDS)
+            await self.limit_tenants()
             watched = {k.local.child.pid: k for k in self._loops.values() if k.local.child and watched_limit(k.local)}
             limits = {pid: watched_limit(k.local) for pid, k in watched.items()}
             for pid, used in (await asyncio.to_thread(over, limits) if limits else {}).items():

@@ -177,20 +177,39 @@ class Groups:
         if missing:
             self._tree.write(f"{path}/cgroup.subtree_control", " ".join(missing))
 
-    def make(self, name: str, *, memory_bytes: int, cpus: float) -> str:
-        """Makes a new, empty group with these bounds; 0 is no bound. Returns its path."""
-        group = f"{self._folder}/{PREFIX}{self._mark}-{name.replace('/', '-')}"
+    def make(self, name: str, *, memory_bytes: int, cpus: float, within: str = "") -> str:
+        """Makes a new, empty group with these bounds; 0 is no bound. Returns its path. It is below the group of several
+        that `within` names, which is made if it is missing, and goes with the last of them."""
+        folder = self.group_of(within) if within else self._folder
+        group = f"{folder}/{self._part(name)}"
         if self._tree.exists(group):
             self.remove(group)
+        if within:
+            with contextlib.suppress(FileExistsError):
+                self._tree.make(folder)
+            self._enable(folder)
         self._tree.make(group)
         if memory_bytes:
-            self._tree.write(f"{group}/memory.max", str(memory_bytes))
             self._tree.write(f"{group}/memory.oom.group", "1")  # the whole group ends, not only its largest process
-            with contextlib.suppress(FileNotFoundError):  # a kernel without swap
-                self._tree.write(f"{group}/memory.swap.max", "0")
-        if cpus:
-            self._tree.write(f"{group}/cpu.max", f"{max(1000, round(cpus * PERIOD_US))} {PERIOD_US}")
+        self.bound(group, memory_bytes=memory_bytes, cpus=cpus)
         return group
+
+    def group_of(self, within: str) -> str:
+        """Returns the path of a group of several."""
+        return f"{self._folder}/{self._part(within)}"
+
+    def _part(self, name: str) -> str:
+        return f"{PREFIX}{self._mark}-{name.replace('/', '-')}"
+
+    def bound(self, group: str, *, memory_bytes: int, cpus: float, anew: bool = False) -> None:
+        """Gives a group bounds; `anew`: in place of those that it may have. Raises FileNotFoundError without it."""
+        if memory_bytes or anew:
+            self._tree.write(f"{group}/memory.max", str(memory_bytes) if memory_bytes else "max")
+            with contextlib.suppress(FileNotFoundError):  # a kernel without swap
+                self._tree.write(f"{group}/memory.swap.max", "0" if memory_bytes else "max")
+        if cpus or anew:
+            quota = str(max(1000, round(cpus * PERIOD_US))) if cpus else "max"
+            self._tree.write(f"{group}/cpu.max", f"{quota} {PERIOD_US}")
 
     def enter(self, group: str, pid: int) -> None:
         """Moves a process into a group, to which all processes that it starts from then on also belong."""
@@ -211,3 +230,7 @@ class Groups:
             self._tree.write(f"{group}/cgroup.kill", "1")
         with contextlib.suppress(FileNotFoundError):
             self._tree.remove(group)
+        above = posixpath.dirname(group)
+        if above != self._folder:
+            with contextlib.suppress(OSError):  # others are in it
+                self._tree.remove(above)

@@ -8,16 +8,17 @@ import os
 import shutil
 import time
 from asyncio.subprocess import DEVNULL
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from keelman.agent.step import Action, KillCause, WorkloadStep
+from keelman.agent.step import Action, KillCause, StepGoal, WorkloadStep
 from keelman.agent.workloads.commands import Command, data_folders, farewell
 from keelman.agent.workloads.limits import Limiter, held_record
 from keelman.agent.workloads.local import Local
 from keelman.agent.workloads.logs import last_line, log_file
 from keelman.agent.workloads.process_surroundings import Surroundings
+from keelman.agent.workloads.tenant_limits import tenant_limits
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.logs.logging import get_logger
@@ -62,6 +63,13 @@ class Launcher:
     def record_owner(self) -> int | None:
         """The user whose records of processes are believed; None for any user's."""
         return self._surroundings.record_owner
+
+    async def limit_tenants(self, workloads: Iterable[Local]) -> None:
+        """Limits each tenant with workers here to what these may use together."""
+        counted = [x for x in workloads if x.kind == "worker" and (x.goal is StepGoal.RUNNING or x.child is not None)]
+        shares = tenant_limits((x.tenant, x.limits) for x in counted if x.tenant)
+        if shares:
+            await asyncio.to_thread(self._limiter.share, shares)
 
     def adopt(self, local: Local) -> None:
         """Finds the process of an earlier agent. If it ended meanwhile, its end and its leftovers are handled as if it
@@ -227,7 +235,8 @@ class Launcher:
         if local.prepared is None:
             return
         surroundings = await asyncio.to_thread(self._surroundings_of, local)
-        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits, surroundings.popen_user)
+        user, tenant = surroundings.popen_user, local.tenant
+        held = await asyncio.to_thread(self._limiter.hold, local.name, local.limits, user, tenant)
         command = surroundings.confined(local.prepared.command, local.folder)
         record = held_record(local.new_record(command), held, local.limits)
         environment = surroundings.environment(local.kind, local.folder, local.prepared.files)
@@ -237,7 +246,7 @@ class Launcher:
             log=log_file(local.folder),
             environment=environment,
             umask=surroundings.umask,
-            user=None if held.drops else surroundings.popen_user,
+            user=None if held.drops else user,
             owner=surroundings.user,
             enter=held.enter,
         )

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Protocol
 
 from keelman.model.errors import InvalidArgument
-from keelman.model.workload import ResourceLimits
+from keelman.model.workload import NO_LIMITS, ResourceLimits
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.cgroups import Groups, KernelTree, find_parent
@@ -29,8 +29,13 @@ from keelman.runtime.processes.users import User
 
 log = get_logger()
 CGROUP, SYSTEMD, WATCHDOG, AUTO = "cgroup", "systemd", "watchdog", "auto"
+TENANT = "tenant-"
 ASK_SECONDS = 5.0
 MEBIBYTE = 1024 * 1024
+
+
+Shares = Mapping[str, ResourceLimits]
+"""The limits of tenants, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,7 @@ class Held:
     group: str = ""
     prefix: tuple[str, ...] = ()
     drops: bool = False  # these words have the command run as another user
+    memory_limit: int = 0  # in bytes, of several workloads together
     enter: Callable[[int], None] | None = field(default=None, compare=False)
 
 
@@ -50,7 +56,7 @@ NOT_HELD = Held()
 class Way(Protocol):
     """One way of holding workloads to limits."""
 
-    def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None, tenant: str) -> Held:
         """Prepares a workload's next process, which will run as that user. Raises OSError."""
 
     def adopt(self, name: str, record: ChildRecord) -> None:
@@ -64,15 +70,33 @@ class Way(Protocol):
 
 
 class CgroupWay:
-    """A control group for each workload with limits."""
+    """A control group for each workload with limits; for each tenant one, in which are those of all its workloads."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
+        self._shares: Shares = {}
 
-    def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None, tenant: str) -> Held:
         """Makes a new group."""
-        group = self._groups.make(name, memory_bytes=limits.memory_bytes, cpus=limits.cpus)
-        return Held(CGROUP, group, enter=lambda pid: self._groups.enter(group, pid))
+        within = f"{TENANT}{tenant}" if tenant else ""
+        group = self._groups.make(name, memory_bytes=limits.memory_bytes, cpus=limits.cpus, within=within)
+        if tenant:
+            self._bound(tenant)
+        share = self._shares.get(tenant, NO_LIMITS).memory_bytes
+        return Held(CGROUP, group, enter=lambda pid: self._groups.enter(group, pid), memory_limit=share)
+
+    def share(self, shares: Shares) -> None:
+        """Bounds the groups of tenants, as far as they have one. Raises OSError."""
+        changed = [tenant for tenant, limits in shares.items() if self._shares.get(tenant) != limits]
+        self._shares = dict(shares)
+        for tenant in changed:
+            with contextlib.suppress(FileNotFoundError):
+                self._bound(tenant)
+
+    def _bound(self, tenant: str) -> None:
+        limits = self._shares.get(tenant, NO_LIMITS)
+        group = self._groups.group_of(f"{TENANT}{tenant}")
+        self._groups.bound(group, memory_bytes=limits.memory_bytes, cpus=limits.cpus, anew=True)
 
     def adopt(self, name: str, record: ChildRecord) -> None:
         """Does nothing: the group still exists."""
@@ -93,7 +117,7 @@ class SystemdWay:
         """`user`: of this user's manager, else of the system's."""
         self._manager = ("--user",) if user else ()
 
-    def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None, tenant: str) -> Held:
         """Chooses a scope of a new name, which systemd-run makes before it becomes the workload's process."""
         unit = f"keelman-{name.replace('/', '-')}-{uuid.uuid4().hex[:8]}.scope"
         user = () if run_as is None else (f"--uid={run_as.uid}", f"--gid={run_as.gid}")
@@ -117,7 +141,7 @@ class WatchdogWay:
     def __init__(self) -> None:
         self._given: dict[str, frozenset[int]] = {}
 
-    def hold(self, name: str, limits: ResourceLimits, run_as: User | None) -> Held:
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None, tenant: str) -> Held:
         """Chooses processors."""
         if not limits.cpus or not hasattr(os, "sched_setaffinity"):
             return Held(WATCHDOG)
@@ -150,16 +174,27 @@ class Limiter:
         self._ways = {WATCHDOG: WatchdogWay(), **ways}
         self.first = first
 
-    def hold(self, name: str, limits: ResourceLimits, run_as: User | None = None) -> Held:
-        """Prepares a workload's next process, which will run as that user; None: as the agent does."""
-        if not limits.cpus and not limits.memory_bytes:
+    def hold(self, name: str, limits: ResourceLimits, run_as: User | None = None, tenant: str = "") -> Held:
+        """Prepares a workload's next process, which will run as that user; None: as the agent does. A tenant's is in
+        the tenant's group, where there are groups, also without limits of its own."""
+        is_limited = limits != NO_LIMITS
+        if not is_limited and not (tenant and self.first == CGROUP):
             return NOT_HELD
-        for by in (self.first, WATCHDOG):
+        for by in (self.first, WATCHDOG) if is_limited else (self.first,):
             try:
-                return self._ways[by].hold(name, limits, run_as)
+                return self._ways[by].hold(name, limits, run_as, tenant)
             except OSError as error:
                 log.warning("limits_failed", workload=name, by=by, error=str(error))
-        return Held(WATCHDOG)
+        return Held(WATCHDOG) if is_limited else NOT_HELD
+
+    def share(self, shares: Shares) -> None:
+        """Limits tenants, each with all its workloads together, where there are groups: work for a thread."""
+        way = self._ways.get(CGROUP)
+        if isinstance(way, CgroupWay):
+            try:
+                way.share(shares)
+            except OSError as error:
+                log.warning("limits_failed", tenants=sorted(shares), by=CGROUP, error=str(error))
 
     def adopt(self, name: str, record: ChildRecord) -> None:
         """Takes over a process that an earlier agent started."""
@@ -281,7 +316,7 @@ def mebibytes(count: int) -> str:
 def held_record(record: ChildRecord, held: Held, limits: ResourceLimits) -> ChildRecord:
     """Returns the record of a process that is held so."""
     command = (*held.prefix, *record.command)
-    memory = limits.memory_bytes if held.by else 0
+    memory = (limits.memory_bytes or held.memory_limit) if held.by else 0
     return replace(record, command=command, limited_by=held.by, group=held.group, memory_limit=memory)
 
 

@@ -6,6 +6,7 @@ A process that an earlier agent started is left alone until its goal is known.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -18,11 +19,21 @@ from keelman.agent.step import StepGoal
 from keelman.agent.supervisor import Supervisor
 from keelman.agent.trust.secrets import SecretFiles
 from keelman.agent.workloads.launcher import Launcher
-from keelman.agent.workloads.limits import WATCHDOG, make_limiter
+from keelman.agent.workloads.limits import WATCHDOG, Limiter, make_limiter
 from keelman.agent.workloads.secured import HTTPS, commands_for
+from keelman.agent.workloads.tenant_limits import SPARK_BYTES
 from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
-from keelman.api.node.v1.workload_pb2 import BrokerWorkload, Workload, WorkloadGoal, WorkloadSpec, WorkloadState
+from keelman.api.node.v1.workload_pb2 import (
+    BrokerWorkload,
+    ResourceLimits,
+    WorkerWorkload,
+    Workload,
+    WorkloadGoal,
+    WorkloadSpec,
+    WorkloadState,
+)
+from keelman.model.workload import ResourceLimits as Limits
 from keelman.runtime.home import Home
 from keelman.runtime.processes.children import ChildRecord, write_record
 from support.eventually import eventually
@@ -82,6 +93,26 @@ async def test_a_broker_that_could_not_be_started_is_removed_with_its_data(tmp_p
         await asyncio.gather(running, return_exceptions=True)
     assert [path.name for path in root.iterdir()] == ["other"]
     assert not home.workload(NAME).exists()
+
+
+async def test_tenants_may_use_what_their_running_workers_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home, shares = Home(tmp_path / "home"), list[Mapping[str, object]]()
+    monkeypatch.setattr(Limiter, "share", lambda _, given: shares.append(given))
+    supervisor = supervisor_of(home, tmp_path)
+
+    def worker(name: str, tenant: str, goal: WorkloadGoal.ValueType) -> Workload:
+        spec, limits = WorkerWorkload(worker_cluster="x", tenant=tenant), ResourceLimits(cpus=1.5, memory_bytes=2**30)
+        return Workload(name=name, uid="u", generation=1, goal=goal, spec=WorkloadSpec(worker=spec), limits=limits)
+
+    running, stopped = WorkloadGoal.WORKLOAD_GOAL_RUNNING, WorkloadGoal.WORKLOAD_GOAL_STOPPED
+    workers = [
+        worker("worker/x/0", "a", running),
+        worker("worker/x/1", "a", running),
+        worker("worker/x/2", "", running),
+    ]
+    supervisor.assign(Message(complete=True, workloads=[*workers, worker("worker/x/3", "b", stopped)]))
+    await supervisor.limit_tenants()
+    assert shares == [{"a": Limits(3.0, 2 * 2**30 + SPARK_BYTES)}]
 
 
 def test_what_an_earlier_agent_started_is_stopped_only_once_all_assignments_have_come(tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from keelman.agent.workloads.limits import (
     scope_command,
 )
 from keelman.agent.workloads.memory import over
+from keelman.agent.workloads.tenant_limits import SPARK_BYTES, tenant_limits
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import NO_LIMITS, ResourceLimits
 from keelman.runtime.home import Home
@@ -95,6 +96,49 @@ def test_where_a_group_cannot_be_made_the_agent_watches() -> None:
     assert held_record(RECORD, held, ResourceLimits(0, MIB)).memory_limit == MIB
 
 
+def test_all_that_a_tenant_runs_is_in_one_group_with_the_limits_of_its_workers() -> None:
+    tree, limiter = cgroups()
+    limiter.share(tenant_limits([("a", BOTH), ("a", BOTH), ("b", ResourceLimits(0, 256 * MIB)), ("b", BOTH)]))
+    worker = limiter.hold("worker/a/0", BOTH, tenant="a")
+    spark = limiter.hold("spark/n1/a", NO_LIMITS, tenant="a")
+    other = limiter.hold("spark/n1/b", NO_LIMITS, tenant="b")
+    assert limiter.hold("spark/n1", NO_LIMITS) == NOT_HELD, "the node's own is no tenant's"
+    tenant = f"{MOUNT}/keelman.slice/keelman-ab-tenant-a"
+    assert (worker.group, spark.group) == (f"{tenant}/keelman-ab-worker-a-0", f"{tenant}/keelman-ab-spark-n1-a")
+    assert tree.values[f"{tenant}/cpu.max"] == "300000 100000"
+    assert tree.values[f"{tenant}/memory.max"] == str(2 * 512 * MIB + SPARK_BYTES)
+    assert f"{tenant}/memory.oom.group" not in tree.values, "one process too many does not end the whole tenant"
+    assert tree.values[f"{worker.group}/memory.max"] == str(512 * MIB)
+    assert f"{spark.group}/memory.max" not in tree.values
+    beside = f"{MOUNT}/keelman.slice/keelman-ab-tenant-b"
+    assert tree.values[f"{beside}/cpu.max"] == "max 100000", "one of its workers has no limit"
+    assert tree.values[f"{beside}/memory.max"] == str(768 * MIB + SPARK_BYTES)
+    record = held_record(RECORD, spark, NO_LIMITS)
+    assert (record.limited_by, record.memory_limit) == ("cgroup", 2 * 512 * MIB + SPARK_BYTES)
+    for held, pid in ((worker, 11), (spark, 12), (other, 13)):
+        tree.put(MOUNT, pid)
+        assert held.enter is not None
+        held.enter(pid)
+    limiter.share(tenant_limits([("a", BOTH)]))  # a worker was removed; b's group keeps its limits
+    assert tree.values[f"{tenant}/memory.max"] == str(512 * MIB + SPARK_BYTES)
+    assert tree.values[f"{beside}/memory.max"] == str(768 * MIB + SPARK_BYTES)
+    tree.write(f"{tenant}/cgroup.kill", "1")
+    assert (tree.processes[worker.group], tree.processes[spark.group], tree.processes[other.group]) == ([], [], [13])
+    limiter.release("worker/a/0", held_record(RECORD, worker, BOTH))
+    assert tree.exists(spark.group)
+    limiter.release("spark/n1/a", record)
+    assert not tree.exists(tenant), "it goes with the last of its workloads"
+
+
+def test_a_tenants_group_that_cannot_be_made_leaves_its_workloads_as_others() -> None:
+    tree, limiter = cgroups()
+    tree.enabled[f"{MOUNT}/keelman.slice"].clear()  # the controllers were taken away
+    assert limiter.hold("worker/a/0", ResourceLimits(0, MIB), tenant="a").by == "watchdog"
+    assert limiter.hold("spark/n1/a", NO_LIMITS, tenant="a") == NOT_HELD
+    limiter.share({"a": BOTH})
+    assert Limiter({}, "watchdog").hold("spark/n1/a", NO_LIMITS, tenant="a") == NOT_HELD
+
+
 def test_a_scope_of_systemd_is_asked_for_by_words_before_the_command() -> None:
     assert scope_command("u.scope", BOTH) == (
         "systemd-run", "--scope", "--quiet", "--unit=u.scope", "-p", "MemoryMax=536870912", "-p", "MemorySwapMax=0",
@@ -103,7 +147,7 @@ def test_a_scope_of_systemd_is_asked_for_by_words_before_the_command() -> None:
     assert scope_command("u.scope", ResourceLimits(0.001, 0), ("--user",))[1:] == (
         "--user", "--scope", "--quiet", "--unit=u.scope", "-p", "CPUQuota=1%", "--",
     )  # fmt: skip
-    held = SystemdWay(user=True).hold("worker/a/0", BOTH, None)
+    held = SystemdWay(user=True).hold("worker/a/0", BOTH, None, "")
     record = held_record(RECORD, held, BOTH)
     assert record.group.startswith("keelman-worker-a-0-")
     assert record.command == (*scope_command(record.group, BOTH, ("--user",)), *RECORD.command)
