@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from keelman.model.annotations import Origin
 from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec
+from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.errors import FailedPrecondition
 from keelman.state.kafka.properties import OFFSET_TOPIC, group_of
 from keelman.state.resources.checks import origin_facts
@@ -15,8 +17,9 @@ from keelman.workers.properties.storage_topics import storage_topics_of
 
 def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     """Raises FailedPrecondition for a group or topic of another worker cluster. Two clusters that both allow it may
-    share their offset topic. The group is checked first, then the topics one after another."""
-    _check(name, spec, list(rivals_of(name, spec, snapshot)))
+    share their offset topic, unless they are of different accounts. The group is checked first, then the topics one
+    after another."""
+    _check(name, spec, list(rivals_of(name, spec, snapshot)), snapshot)
 
 
 def clash(cluster: WorkerCluster, snapshot: Snapshot) -> str:
@@ -27,7 +30,7 @@ def clash(cluster: WorkerCluster, snapshot: Snapshot) -> str:
     rivals = rivals_of(cluster.name, cluster.spec, snapshot)
     older = [rival for rival in rivals if rival.goal is ClusterGoal.RUNNING and _age(rival) < _age(cluster)]
     try:
-        _check(cluster.name, cluster.spec, older)
+        _check(cluster.name, cluster.spec, older, snapshot)
     except FailedPrecondition as error:
         return error.message
     return ""
@@ -47,7 +50,7 @@ def rivals_of(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> Iterato
         yield from (rival for rival in rivals if not snapshot.is_past(rival))
 
 
-def _check(name: str, spec: WorkerClusterSpec, rivals: Sequence[WorkerCluster]) -> None:
+def _check(name: str, spec: WorkerClusterSpec, rivals: Sequence[WorkerCluster], snapshot: Snapshot) -> None:
     group = group_of(name, spec.properties)
     for other in rivals:
         if group_of(other.name, other.spec.properties) == group:
@@ -59,13 +62,25 @@ def _check(name: str, spec: WorkerClusterSpec, rivals: Sequence[WorkerCluster]) 
     for key, topic in storage_topics_of(name, spec.properties).items():
         for other in rivals:
             theirs = storage_topics_of(other.name, other.spec.properties)
-            shared = theirs[OFFSET_TOPIC] if spec.shared_offset_topic and other.spec.shared_offset_topic else None
+            may_share = spec.shared_offset_topic and other.spec.shared_offset_topic
+            is_one = may_share and _account(spec, snapshot) == _account(other.spec, snapshot)
+            shared = theirs[OFFSET_TOPIC] if is_one else None
             if topic in theirs.values() and not (key == OFFSET_TOPIC and topic == shared):
                 raise FailedPrecondition(
                     f"spec.properties.{key}: {topic!r} is a topic of {_where(spec, other)}: give another topic",
                     reason="TOPIC_IN_USE",
                     metadata=_held_by(other) | {"topic": topic, "property": key},
                 )
+
+
+def _account(spec: WorkerClusterSpec, snapshot: Snapshot) -> Origin | None:
+    """Returns the API and the account whose dedicated connector a worker cluster was made for; None for none."""
+    origin = spec.annotations.origin
+    if origin is None or origin.scope != DedicatedConnector.NOUN:
+        return None
+    connector = snapshot.dedicated_connectors.get(origin.key)
+    kept = None if connector is None else connector.spec.annotations.origin
+    return None if kept is None else Origin(kept.api, kept.scope, "")
 
 
 def _where(spec: WorkerClusterSpec, other: WorkerCluster) -> str:

@@ -16,6 +16,7 @@ from keelman.state.clusters.kafka_names import check_own_names
 from keelman.state.clusters.port_checks import check_ports_free
 from keelman.state.kafka.properties import check_worker_properties
 from keelman.state.resources.checks import check_nodes, check_same
+from keelman.state.resources.log_delivery import check_topic
 from keelman.state.resources.origins import check_origin
 from keelman.state.resources.snapshot import WORKER_CLUSTER, Snapshot
 
@@ -55,6 +56,7 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
     field_checks.check_routes("spec.routes", spec.routes)
     if spec.log_delivery is not None:
         check_log_delivery("spec.log_delivery", spec.log_delivery)
+        check_topic("spec.log_delivery", spec.log_delivery)
     _check_ports(spec)
     check_worker_properties(name, spec, spec.credentials if brokers.spec.has_rules else brokers.spec.connection)
     check_own_names(name, spec, snapshot)

@@ -11,6 +11,7 @@ from keelman.state.dedicated.composition import FIXED, internal_topics
 from keelman.state.definitions.checks import check_config
 from keelman.state.resources.annotations import check_annotations
 from keelman.state.resources.checks import check_same
+from keelman.state.resources.log_delivery import check_topic
 from keelman.state.resources.snapshot import DEDICATED_CONNECTOR, Snapshot
 
 MAX_TOPIC = 249
@@ -44,6 +45,7 @@ def check(name: str, spec: DedicatedConnectorSpec, snapshot: Snapshot) -> None:
         if key in spec.properties:
             reason = "leave it out: each dedicated connector has its own"
             raise InvalidArgument.of(f"spec.properties.{key}", spec.properties[key], reason)
+    check_topic("spec.log_delivery", spec.log_delivery)
     check_annotations(DEDICATED_CONNECTOR, name, spec.annotations, snapshot)
 
 

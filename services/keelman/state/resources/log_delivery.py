@@ -6,12 +6,14 @@ import re
 
 from keelman.api.connect.v1 import log_delivery_pb2 as pb
 from keelman.api.node.v1 import workload_pb2
+from keelman.connect.policy.topics import InternalTopics
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.model.log_delivery import NO_TARGETS, LogDelivery, LogTargets
 from keelman.model.workload import WorkloadStatus
 from keelman.rpc.mapping import message_of, value_of
 
 LEGAL_BUCKETS = "empty, the URL of an S3 server (http(s)://host:port), or the absolute path of a folder"
+_INTERNAL = InternalTopics({})
 _URL = re.compile(r"https?://[^/\s]+/?")
 
 
@@ -20,6 +22,14 @@ def checked_buckets(setting: str, value: str) -> str:
     if value and not value.startswith("/") and not _URL.fullmatch(value):
         raise InvalidArgument.of(setting, value, LEGAL_BUCKETS)
     return value.rstrip("/") if len(value) > 1 else value
+
+
+def check_topic(field: str, log_delivery: LogDelivery | None) -> None:
+    """Raises InvalidArgument for a delivery to a topic of Kafka, of keelman or of workers' storage."""
+    topic = log_delivery.kafka.topic if log_delivery is not None and log_delivery.kafka is not None else ""
+    if _INTERNAL.has(topic):
+        legal = "a topic that is not internal: none of Kafka's, of keelman's and of workers' storage"
+        raise InvalidArgument.of(f"{field}.kafka.topic", topic, legal)
 
 
 def check_buckets(field: str, log_delivery: LogDelivery | None, buckets: str) -> None:

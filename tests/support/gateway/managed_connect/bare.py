@@ -107,9 +107,10 @@ def query_text(query: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Bare:
-    """A state service and gateways on it; clients of two accounts at the first."""
+    """A state service and gateways on it, with their endpoints; clients of two accounts at the first."""
 
     state: Process
+    gateways: tuple[Process, ...]
     endpoints: tuple[str, ...]
     sdk: Any
     other: Any
@@ -154,7 +155,8 @@ async def bare_system(
             await process.start()
         first = gateway_processes[0][1]
         yield Bare(
-            state, tuple(endpoint for _, endpoint in gateway_processes), sdk_client(first),
+            state, tuple(process for process, _ in gateway_processes),
+            tuple(endpoint for _, endpoint in gateway_processes), sdk_client(first),
             sdk_client(first, OTHER_KEY, OTHER_SECRET),
         )  # fmt: skip
     finally:
