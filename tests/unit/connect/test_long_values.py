@@ -1,15 +1,20 @@
-"""Values of configurations are searched for references and secrets in a time that grows as their length."""
+"""Values of configurations, and records, are searched and split in a time that grows as their length."""
 
 from __future__ import annotations
 
+import contextlib
 import random
 import re
 import time
 
 import pytest
 
+from keelman.connect.config.definition import Type, parse_type
 from keelman.connect.config.references import ConfigReference, references, with_references
-from keelman.connect.config.secret_keys import literal_secrets, shown_value
+from keelman.connect.config.secret_keys import is_secret_key, literal_secrets, shown_value
+from keelman.connect.converters.json_text import loads
+from keelman.connect.errors import DataError
+from keelman.connect.policy.named import paths_in
 
 KAFKAS = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
 """The regular expression of Apache Kafka's ConfigTransformer."""
@@ -32,6 +37,29 @@ def test_a_long_login_is_searched_once(part: str) -> None:
     begun = time.monotonic()
     literal_secrets({"sasl.jaas.config": MODULE + part * (LENGTH // len(part))})
     shown_value("sasl.jaas.config", MODULE + part * (LENGTH // len(part)) + "${a:b}")
+    assert time.monotonic() - begun < SECONDS
+
+
+def test_a_long_list_is_split_once() -> None:
+    begun = time.monotonic()
+    assert parse_type("topics", "a" + " " * LENGTH + "b , c", Type.LIST) == ["a" + " " * LENGTH + "b", "c"]
+    assert len(list(paths_in({"spark.path": "/data/{a,b}," + "/x," * (LENGTH // 3)}))) == LENGTH // 3 + 2
+    assert time.monotonic() - begun < SECONDS
+
+
+@pytest.mark.parametrize("part", ["request.header.", "private_", "token1", "aB", "a.b"])
+def test_a_long_key_is_read_once(part: str) -> None:
+    begun = time.monotonic()
+    assert is_secret_key(part * (LENGTH // len(part)) + "x") is False
+    assert is_secret_key(part * (LENGTH // len(part)) + ".request.header.x-api-key-1") is True
+    assert time.monotonic() - begun < SECONDS
+
+
+@pytest.mark.parametrize("text", ['{"a": 01, "' + '\\"' * (LENGTH // 2), "[" + "0" * LENGTH + "]", '"0' * LENGTH])
+def test_a_long_record_is_read_once(text: str) -> None:
+    begun = time.monotonic()
+    with contextlib.suppress(DataError):
+        loads(text.encode())
     assert time.monotonic() - begun < SECONDS
 
 

@@ -27,9 +27,9 @@ _WORDS = re.compile(
     r"|(?:private|api|access|account|shared|master|signing|encryption|secret|sas|license|hmac|subscription|session"
     r"|integration)(?:[._-](?:access|secret))?[._-]?keys?))"
     r"(?:[._-]?\d+)?$"
-    # Headers that a client of a schema registry sends: Authorization, X-Api-Key, Cookie.
-    r"|(?:^|\.)request\.header\..*(?:auth|key|cookie|secret|token)"
 )
+# Headers that a client of a schema registry sends: Authorization, X-Api-Key, Cookie.
+_HEADER, _OF_HEADERS = re.compile(r"(?:^|\.)request\.header\."), re.compile("auth|key|cookie|secret|token")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _PLACE = "\0"  # replaces a reference during the search in a text; no configuration contains it
 _IN_JAAS = re.compile(
@@ -56,7 +56,10 @@ _PRIVATE_KEY = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")
 def is_secret_key(key: str) -> bool:
     """Whether a key of this name holds a secret, in a configuration of a connector, a worker, a broker or a client."""
     lower = _CAMEL.sub(".", key).lower()
-    return bool(_CLIENTS.search(lower) or _WORDS.search(lower))
+    if _CLIENTS.search(lower) or _WORDS.search(lower):
+        return True
+    header = _HEADER.search(lower)
+    return header is not None and _OF_HEADERS.search(lower, header.end()) is not None
 
 
 def shown_value(key: str, text: str) -> str:

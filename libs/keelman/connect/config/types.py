@@ -15,7 +15,7 @@ ClassFinder = Callable[[str], str | None]
 """Returns the full name of a class by any of its names; None for an unknown name."""
 
 _SPACES = "".join(map(chr, range(0x21)))  # the characters that Java's String.trim removes
-_COMMA = re.compile(r"[ \t\n\x0b\f\r]*,[ \t\n\x0b\f\r]*")
+_LIST_SPACES = " \t\n\x0b\f\r"  # those around a list's commas
 _DOUBLE = re.compile(r"[+-]?(NaN|Infinity|((\d+\.?\d*|\.\d+)([eE][+-]?\d+)?)[fFdD]?)", re.ASCII)
 
 
@@ -97,7 +97,7 @@ def parse_type(  # noqa: PLR0911  one line a type
     if kind is Type.DOUBLE:
         return _double(name, text, trimmed)
     if kind is Type.LIST:
-        return _COMMA.split(trimmed) if trimmed else []
+        return [part.strip(_LIST_SPACES) for part in trimmed.split(",")] if trimmed else []
     if kind is Type.CLASS:
         return _class(name, text, trimmed, find)
     return Password(trimmed) if kind is Type.PASSWORD else trimmed

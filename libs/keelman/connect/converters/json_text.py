@@ -28,7 +28,7 @@ _MANY, _SOME = b"0" * 19, b"0" * 9
 _MARKED = re.compile("[\udc80-\udcff]")
 _OVERLONG = re.compile(rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80-\x9f][\x80-\xbf]")
 _ZERO = re.compile(r"0\d")
-_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\d.eE+])(-?)0+(?=\d)')
+_ZEROS = re.compile(r'("(?:[^"\\]++|\\.)*+"?)|(?<![\d.eE+])(-?)0+(?=\d)')  # a string without an end is the rest
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _MINUS_ZERO = re.compile(rb"-0\.0*(?:[eE][-+]?\d+)?(?![\d.])")
 _EXPONENTS = 1 << 31

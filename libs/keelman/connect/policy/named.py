@@ -28,7 +28,6 @@ _OF_PATHS = ("/", ":", "~", "\\", "..")
 """One of these is in each path and URL that is judged under other keys."""
 _GLOB = re.compile(r"[{\[*?\\]")
 _OF_GLOBS = str.maketrans("", "", "\\{}[],")
-_COMMA = re.compile(r",(?![^{]*\})")
 _CODE_KEYS = frozenset({"spark.python.source", "spark.packages", "spark.jars", "spark.files", "spark.archives"})
 _CODE_OPTION = re.compile(
     r"(?:^|\.)(?:class|classes|impl|jars|packages|files|archives|extensions|plugins|factory|driver)$|class$|(?:^|\.)catalog"
@@ -56,7 +55,7 @@ def paths_in(config: Config) -> Iterator[Named]:
         always = key.lower() in ALWAYS_PATHS
         if not always and not any(sign in value for sign in _OF_PATHS):
             continue  # most values
-        for text in [value] if key == "file" else _COMMA.split(value):
+        for text in [value] if key == "file" else _parts(value):
             part = text.strip()
             scheme = _SCHEME.match(part)
             if part.lower().startswith("file:"):
@@ -159,3 +158,15 @@ def _names_code(key: str) -> bool:
 
 def _texts(config: Config) -> Iterator[tuple[str, str]]:
     return ((key, value) for key, value in config.items() if value and value.strip())
+
+
+def _parts(value: str) -> list[str]:
+    """Returns the parts of a list. A comma inside of braces, behind which they are closed, separates nothing."""
+    parts, end, is_inside = [], len(value), False
+    for at in range(end - 1, -1, -1):
+        if value[at] in "{}":
+            is_inside = value[at] == "}"
+        elif value[at] == "," and not is_inside:
+            parts.append(value[at + 1 : end])
+            end = at
+    return [value[:end], *reversed(parts)]
