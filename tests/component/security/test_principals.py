@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
-import javaproperties
 import pytest
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -26,93 +22,26 @@ from confluent_kafka.admin import (
 
 from keelman.api.access.v1.authority_service_pb2 import GetAuthorityRequest, RotateAuthorityRequest
 from keelman.api.connect.v1 import broker_cluster_pb2 as brokers
-from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
 from keelman.api.connect.v1 import worker_cluster_pb2 as clusters
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters_pb
 from keelman.api.connect.v1.operation_pb2 import OPERATION_STATE_SUCCEEDED
 from keelman.kafka.feed import WORKER_REPORTS, event_topic
-from keelman.kafka.security.tls_sasl import for_librdkafka
 from keelman.rpc.generated import stub_of
 from keelman.runtime.home import Home
-from support.agent.nothing_left import nothing_left
 from support.eventually import eventually
+from support.security.principals import SECONDS, Holder, create_brokers, holder_of, run_workers, running
 from support.state.definitions import FILE_SOURCE, Definitions
-from support.state.service import Clients, free_range
-from support.state.trust import Installation, installation
+from support.state.service import Clients
+from support.state.trust import Installation
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-SECONDS = 20
 REFUSED = {
     KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.GROUP_AUTHORIZATION_FAILED,
     KafkaError.CLUSTER_AUTHORIZATION_FAILED, KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }  # fmt: skip
 Try = Callable[["Holder"], None]
-
-
-class Holder:
-    """A program that has the certificate of a worker cluster, or that for reports."""
-
-    def __init__(self, properties: Mapping[str, str], bootstrap: str) -> None:
-        self.client = {**for_librdkafka(properties), "bootstrap.servers": bootstrap, "log_level": 0}
-        self.admin = AdminClient(self.client)
-
-    def read(self, topic: str, group: str = "connect-reader") -> None:
-        consumer = Consumer({**self.client, "group.id": group, "enable.auto.commit": False})
-        try:
-            if problem := consumer.list_topics(topic, SECONDS).topics[topic].error:
-                raise KafkaException(problem)
-            consumer.assign([TopicPartition(topic, 0, 0)])
-            message = consumer.poll(SECONDS)
-            assert message is not None, f"no answer about {topic}"
-            if message.error():
-                raise KafkaException(message.error())
-        finally:
-            consumer.close()
-
-    def join(self, group: str, topic: str) -> None:
-        consumer = Consumer({**self.client, "group.id": group})
-        consumer.subscribe([topic])
-        try:
-            while (message := consumer.poll(SECONDS)) is not None and not message.error():
-                return
-            assert message is not None, f"no answer about {group}"
-            raise KafkaException(message.error())
-        finally:
-            consumer.close()
-
-    def write(self, topic: str) -> None:
-        problems: list[Any] = []
-        producer = Producer({**self.client, "message.timeout.ms": SECONDS * 1000})
-        producer.produce(topic, b"x", partition=0, on_delivery=lambda error, _: problems.append(error))
-        producer.flush(SECONDS)
-        if problems[0] is not None:
-            raise KafkaException(problems[0])
-
-    def begin(self, transactional_id: str) -> None:
-        Producer({**self.client, "transactional.id": transactional_id}).init_transactions(SECONDS)
-
-    def count(self, topic: str, wanted: int) -> bool:
-        """Whether a topic has as many records, markers of transactions aside."""
-        consumer = Consumer({**self.client, "group.id": "connect-reader", "enable.auto.commit": False})
-        consumer.assign([TopicPartition(topic, 0, 0)])
-        try:
-            return len(consumer.consume(wanted + 1, 3)) == wanted
-        finally:
-            consumer.close()
-
-    def is_shut_out(self) -> bool:
-        """Whether brokers refuse a new connection."""
-        try:
-            AdminClient(self.client).list_topics(timeout=5)
-        except KafkaException:
-            return True
-        return False
-
-    def result(self, futures: Mapping[Any, Any]) -> None:
-        for future in futures.values():
-            future.result(SECONDS)
 
 
 def forge(holder: Holder) -> None:
@@ -157,39 +86,8 @@ def refused(attempt: Try, holder: Holder) -> bool:
     return False
 
 
-async def holder_of(clients: Clients, home: Home, workload: str, file: str = "worker.properties") -> Holder:
-    with (home.workload(workload) / file).open() as stream:
-        properties = javaproperties.load(stream)
-    return Holder(properties, (await clients.broker_cluster("default")).status.bootstrap_servers)
-
-
-async def create_brokers(clients: Clients) -> brokers.BrokerCluster:
-    managed = brokers.ManagedBrokers(nodes=["n1"], heap_mb=256, tls=brokers.BrokerTls.BROKER_TLS_MUTUAL)
-    spec = brokers.BrokerClusterSpec(managed=managed)
-    request = brokers_pb.CreateBrokerClusterRequest(name="default", spec=spec)
-    return (await clients.brokers.CreateBrokerCluster(request)).broker_cluster
-
-
-async def run_workers(clients: Clients, *names: str) -> None:
-    for name in names:
-        await clients.create_workers(name, count=1)
-        await clients.start_workers(name)
-
-    async def all_run() -> bool:
-        return all([(await clients.worker_cluster(name)).status.ready_workers == 1 for name in names])
-
-    await eventually(all_run, seconds=240, what=f"the workers of {', '.join(names)} run")
-
-
-@contextlib.asynccontextmanager
-async def running(tmp_path: Path) -> Any:
-    ranges = {"broker_ports": free_range(4), "worker_ports": free_range(4), "spark_ports": free_range(2)}
-    async with installation(tmp_path, **ranges) as installed:
-        await installed.join("n1")
-        with nothing_left(installed.homes["n1"]):
-            async with installed.agent("n1"):
-                await installed.online("n1")
-                yield installed
+async def has_records(holder: Holder, topic: str, count: int) -> bool:
+    return await asyncio.to_thread(holder.records, topic, count) == count
 
 
 async def test_a_worker_cluster_reaches_its_own_names_alone(tmp_path: Path) -> None:
@@ -296,5 +194,5 @@ async def test_a_worker_cluster_follows_another_ca(tmp_path: Path) -> None:
         with read.open("a") as file:
             file.write("two\n")
         second = await holder_of(clients, home, "worker/a/0")
-        await eventually(lambda: asyncio.to_thread(second.count, "lines", 2), seconds=60, what="it copies on")
+        await eventually(lambda: has_records(second, "lines", 2), seconds=60, what="it copies on")
         await eventually(lambda: asyncio.to_thread(first.is_shut_out), seconds=90, what="the former CA is refused")

@@ -97,5 +97,4 @@ class AccessKeeper:
 
 def _basis(user: WorkerCluster) -> object:
     """Returns what the rules of a worker cluster follow from."""
-    spec = user.spec
-    return user.uid, user.name, dict(spec.properties), spec.allowed_topics, spec.allowed_groups
+    return user.uid, dataclasses.replace(user.spec, credentials={})

@@ -49,18 +49,20 @@ def worker_properties(
 ) -> dict[str, str]:
     """Returns Connect's worker properties of one worker, complete, in the order of their names: the user's override
     those of the broker cluster's clients, which override ours."""
-    properties = {**for_workers(client_properties), **cluster.spec.properties}
+    properties = {**for_workers(client_properties, cluster.spec.engine), **cluster.spec.properties}
     return completed(cluster.name, properties, bootstrap_servers=bootstrap_servers, brokers=brokers, listener=listener)
 
 
-def for_workers(client_properties: Mapping[str, str]) -> dict[str, str]:
+def for_workers(client_properties: Mapping[str, str], engine: WorkerEngine = WorkerEngine.KEELMAN) -> dict[str, str]:
     """Returns client properties of a broker cluster as worker properties. Authentication and trust hold for the worker
-    and, as it passes them on, for its connectors' clients; they are never sent to other brokers. All other properties
-    get each client's prefix."""
+    and for its connectors' clients; they are never sent to other brokers. Workers of keelman pass them on, those of
+    Apache Kafka Connect need them behind each client's prefix, as all other properties."""
     properties: dict[str, str] = {}
     for key, value in client_properties.items():
         if key.startswith(SECURITY) or key == ALLOWED_KEY:
             properties[key] = value
+            if engine is WorkerEngine.KAFKA_CONNECT:
+                properties |= {f"{client}.{key}": value for client in CLIENTS}
         elif key not in NOT_SHARED:
             properties |= {f"{client}.{key}": value for client in CLIENTS}
             if key in CONNECTION:
@@ -110,7 +112,7 @@ def check_worker_properties(
             key = f"{NAMES}.{provider}.class"
             legal = "a class of Kafka's: only keelman's own workers read secrets of the installation"
             violations += InvalidArgument.of(f"spec.properties.{key}", properties[key], legal).violations
-    properties = {**for_workers(client_properties), **properties}
+    properties = {**for_workers(client_properties, spec.engine), **properties}
     complete = completed(name, properties, bootstrap_servers="a-node:9092", brokers=1, listener="") | listeners(
         "a-node", 8083, admin_port=spec.admin_port, metrics_port=spec.metrics_port, https=spec.https
     )
