@@ -16,7 +16,7 @@ RECORDED = json.loads((RECORDED_FOLDER / "data" / "java_regex.json").read_text()
 FOUND = [case for case in RECORDED if "found" in case and case["pattern"] != "(?<!a+)b"]
 NAME = "a" * 249
 SECONDS = 3.0
-"""Far more than is needed; each of the patterns would take years."""
+"""Of a processor: far more than is needed; each of the patterns would take years."""
 
 
 @pytest.mark.parametrize(
@@ -27,11 +27,11 @@ SECONDS = 3.0
     ],
 )  # fmt: skip
 def test_a_pattern_that_would_never_end_is_soon_known_not_to_match(pattern: str) -> None:
-    begun = time.monotonic()
+    begun = time.thread_time()
     java = JavaPattern(pattern)
     assert java.matches(NAME) is False
     assert java.replace_first(NAME, "x") in (NAME, "x")
-    assert time.monotonic() - begun < SECONDS
+    assert time.thread_time() - begun < SECONDS
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,10 @@ def test_a_pattern_that_would_never_end_is_soon_known_not_to_match(pattern: str)
     [r"((a+)\2?)+b", r"(a*)*\1b", r"(.*)(.*)(.*)(.*)(.*)\1\2\3x", "(?:a{1000}){1000}", r"(?:(?:\b){60000}){60000}"],
 )
 def test_what_would_still_take_too_long_is_given_up(pattern: str) -> None:
-    begun = time.monotonic()
+    begun = time.thread_time()
     with pytest.raises(SlowPattern, match="takes too long to match: it"):
         JavaPattern(pattern).matches(NAME)
-    assert time.monotonic() - begun < SECONDS
+    assert time.thread_time() - begun < SECONDS
 
 
 @pytest.mark.parametrize("pattern", ["(" * 5000, "(" * 2000 + "a" + ")" * 2000, "(?:" * 900 + "a+" + ")+" * 900])
