@@ -308,6 +308,11 @@ def test_topics_of_storage_as_ones_own(accounts: Accounts, what: str) -> None:
 
 def test_the_offset_topic_as_ones_own(accounts: Accounts) -> None:
     """Offsets are stored by connectors' names: a worker with that topic could change those of another account."""
+    a = accounts.sdk
+    content = configuration("a-offsets", "offset.storage.topic=a-offsets\n")
+    own = {"workerConfigurationArn": a.create_worker_configuration(**content)["workerConfigurationArn"], "revision": 1}
+    for name in ("a-shares", "a-shares-too"):  # within an account that is legal
+        a.create_connector(**accounts.connector(name, workerConfiguration=own))
     for name, topic in (("shared", "their-offsets"), ("default", storage_of(accounts.plain, "offsets"))):
         sent = configuration(name, f"offset.storage.topic={topic}\n")
         created = accounts.sdk.create_worker_configuration(**sent)["workerConfigurationArn"]

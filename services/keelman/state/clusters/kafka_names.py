@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from keelman.model.annotations import Origin
 from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec
 from keelman.model.connectors.dedicated_connector import DedicatedConnector
 from keelman.model.errors import FailedPrecondition
@@ -13,6 +12,9 @@ from keelman.state.kafka.properties import OFFSET_TOPIC, group_of
 from keelman.state.resources.checks import origin_facts
 from keelman.state.resources.snapshot import Snapshot
 from keelman.workers.properties.storage_topics import storage_topics_of
+
+NONE, UNKNOWN = ("", ""), ("", "?")
+"""In place of an account."""
 
 
 def check_own_names(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
@@ -63,8 +65,7 @@ def _check(name: str, spec: WorkerClusterSpec, rivals: Sequence[WorkerCluster], 
         for other in rivals:
             theirs = storage_topics_of(other.name, other.spec.properties)
             may_share = spec.shared_offset_topic and other.spec.shared_offset_topic
-            is_one = may_share and _account(spec, snapshot) == _account(other.spec, snapshot)
-            shared = theirs[OFFSET_TOPIC] if is_one else None
+            shared = theirs[OFFSET_TOPIC] if may_share and _is_of_one(spec, other.spec, snapshot) else None
             if topic in theirs.values() and not (key == OFFSET_TOPIC and topic == shared):
                 raise FailedPrecondition(
                     f"spec.properties.{key}: {topic!r} is a topic of {_where(spec, other)}: give another topic",
@@ -73,14 +74,23 @@ def _check(name: str, spec: WorkerClusterSpec, rivals: Sequence[WorkerCluster], 
                 )
 
 
-def _account(spec: WorkerClusterSpec, snapshot: Snapshot) -> Origin | None:
-    """Returns the API and the account whose dedicated connector a worker cluster was made for; None for none."""
+def _is_of_one(spec: WorkerClusterSpec, other: WorkerClusterSpec, snapshot: Snapshot) -> bool:
+    """Returns whether two worker clusters are of one account, or both of none. True while the account of one is not
+    known, since its dedicated connector is being created: that is checked again then."""
+    accounts = [_account(one, snapshot) for one in (spec, other)]
+    return UNKNOWN in accounts or accounts[0] == accounts[1]
+
+
+def _account(spec: WorkerClusterSpec, snapshot: Snapshot) -> tuple[str, str]:
+    """Returns the API and the account whose dedicated connector a worker cluster was made for."""
     origin = spec.annotations.origin
     if origin is None or origin.scope != DedicatedConnector.NOUN:
-        return None
+        return NONE
     connector = snapshot.dedicated_connectors.get(origin.key)
-    kept = None if connector is None else connector.spec.annotations.origin
-    return None if kept is None else Origin(kept.api, kept.scope, "")
+    if connector is None:
+        return UNKNOWN
+    kept = connector.spec.annotations.origin
+    return NONE if kept is None else (kept.api, kept.scope)
 
 
 def _where(spec: WorkerClusterSpec, other: WorkerCluster) -> str:

@@ -18,6 +18,7 @@ from keelman.model.connectors.worker_configuration import WorkerConfiguration
 from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationState, OperationTarget
 from keelman.state.clusters import broker_clusters, worker_checks, worker_clusters
+from keelman.state.clusters.kafka_names import check_own_names
 from keelman.state.dedicated.checks import changes_config, changes_workers, check, check_change, check_version
 from keelman.state.dedicated.composition import (
     TOPIC_PREFIX,
@@ -75,7 +76,9 @@ def create(tx: Transaction, name: str, spec: DedicatedConnectorSpec) -> tuple[De
     connector = dataclasses.replace(connector, tasks_max=tasks_max_of(spec, workers.wanted_workers))
     worker_clusters.start(tx, name, "")
     spec = dataclasses.replace(spec, plugins=workers.spec.plugins, libraries=workers.spec.libraries)
-    return _begun(tx, dataclasses.replace(connector, spec=spec), OperationKind.CREATE_DEDICATED)
+    begun = _begun(tx, dataclasses.replace(connector, spec=spec), OperationKind.CREATE_DEDICATED)
+    check_own_names(name, workers.spec, tx.snapshot)  # now its account is known
+    return begun
 
 
 def update(
