@@ -18,6 +18,7 @@ from bench.measuring.figures import Figure, alone, beside, compared, number, per
 from bench.measuring.rounds import OURS, interleaved, picked, settled, slowness
 from bench.measuring.sites import Site
 from bench.measuring.systems import Keelman, System, connect, cpu_seconds, keelman, stolen_seconds
+from bench.strangers import row as strangers
 from bench.workers import failover, many, starts, ten_thousand
 from support.brokers.broker import running_broker
 from support.servers.postgresql import started_postgresql
@@ -28,6 +29,8 @@ STATE = "state-"
 """Before the number of nodes of a row that has a broker of its own."""
 OHARA = "ohara-"
 """Before the name of a row that has a system of its own."""
+OWN = {"dedicated": dedicated, "scale-out": scaling, "strangers": strangers}
+"""The rows that have systems of their own."""
 STOLEN_SECONDS = 0.5
 MAX_WARM_UP = 8
 """Rounds of copies before those that count, where the brokers do not settle earlier."""
@@ -68,7 +71,7 @@ class Bench:
         if name == "managed":
             result = await managed.measured(self.folder / name, self.options.managed, self.say)
             return result + await managed.stored(self.folder / f"{name}-stored", self.say)
-        if (own := {"dedicated": dedicated, "scale-out": scaling}.get(name)) is not None:
+        if (own := OWN.get(name)) is not None:
             return await own.measured(self.folder / name, self.options.rounds, self.say)
         if name.startswith(OHARA):
             await self.ohara(name)
