@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import grpc
 from google.protobuf import descriptor_pool
@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, KeelmanError
+from keelman.rpc.errors import to_status
 from keelman.rpc.handlers import Interceptor, Wraps, answers_of, wrapped
 from keelman.rpc.identity import Identity, peer_identity
 from keelman.rpc.server import peer_host
@@ -22,13 +23,16 @@ Change = Callable[[Message], None]
 """Changes an answer, or a message of an answer stream, in place; it may raise instead."""
 Judge = Callable[[], Awaitable[Change | None]]
 """Judges the caller of one call; raises one of our errors to refuse it."""
-Screen = Callable[[str, Mapping[str, str]], bool]
-"""Judges a caller by method and metadata alone. Returns whether its credentials are known; raises one of our errors if
-its request must not be read at all."""
+Screen = Callable[[str, Mapping[str, str]], object | None]
+"""Judges a caller by method and metadata alone. Returns the caller, None for one without known credentials; raises one
+of our errors if its request must not be read at all."""
 Refusal = Callable[[KeelmanError, str], Awaitable[None]]
 """Is called before a call is refused, with the error and the address of the caller; it may delay the answer."""
+Turn = Callable[[], Awaitable[None]]
+"""Returns when the next stranger may be refused."""
 RECHECK_SECONDS = 3.0
 """How often the caller of an open stream is judged again: rights may have been taken away."""
+NONE: Mapping[str, str] = MappingProxyType({})
 STRANGER_BYTES = 64 << 10
 """The most bytes of a stranger's request that are decoded."""
 STRANGERS_AT_ONCE = 4
@@ -38,15 +42,23 @@ STRANGER_SECONDS = 10.0
 """The time for a stranger's request to arrive."""
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
-    """A call: /package.Service/Method, its metadata, the caller's identity from its certificate, and its request; None
-    for a stream of requests."""
+class Incoming(NamedTuple):
+    """A call: /package.Service/Method, its metadata, the caller's identity from its certificate, and its request, which
+    may be bytes, see `request_of`; None for a stream of requests. `caller`: what the screen has returned just now,
+    then without metadata and identity."""
 
     method: str
     metadata: Mapping[str, str]
     identity: Identity | None
     request: Any
+    caller: Any = None
+
+
+class _Call(NamedTuple):
+    """A method, and the caller that the screen has returned."""
+
+    method: str
+    caller: Any = None
 
 
 class Guarded(Interceptor):
@@ -58,11 +70,14 @@ class Guarded(Interceptor):
         admit: Callable[[Incoming], Awaitable[Change | None]],
         screen: Screen | None = None,
         on_refusal: Refusal | None = None,
+        turn: Turn | None = None,
     ) -> None:
-        """`screen` judges callers before their request is read; None where only known callers can connect."""
+        """`screen` judges callers before their request is read; None where only known callers can connect. A caller
+        that it refuses waits for its `turn` first."""
         self._admit = admit
         self._screen = screen
         self._on_refusal = on_refusal
+        self._turn = turn
         self._reading: dict[str, list[asyncio.Timeout]] = {}
 
     async def intercept_service(self, continuation: Any, details: Any) -> Any:
@@ -71,44 +86,59 @@ class Guarded(Interceptor):
         if handler is None:
             return None
         name: str = details.method
+        if self._screen is None:
+            return self._judged(_Call(name), handler)
         try:
-            known = self._screen is None or self._screen(name, _texts(details.invocation_metadata))
+            caller = self._screen(name, _texts(details.invocation_metadata))
         except KeelmanError as error:
+            if self._turn is not None:
+                await self._turn()  # here, where a waiting call costs less memory than within a handler
             return self._refusing(error)
-        return self._judged(name, handler) if known or handler.request_streaming else self._bounded(name, handler)
+        if caller is None and not handler.request_streaming:
+            return self._bounded(name, handler)
+        return self._judged(_Call(name, caller), handler)
 
-    def _judged(self, name: str, handler: Any) -> Any:
+    def _judged(self, about: _Call, handler: Any) -> Any:
+        if handler.unary_unary:
+            return handler._replace(unary_unary=self._unary(about, handler.unary_unary))
         kinds = (self._unary, self._stream, self._upload, self._both)
-        return wrapped(handler, Wraps(*(partial(wrap, name) for wrap in kinds)))
+        return wrapped(handler, Wraps(*(partial(wrap, about) for wrap in kinds)))
 
-    def _unary(self, name: str, inner: Any) -> Any:
+    def _unary(self, about: _Call, inner: Any) -> Any:
         async def call(request: Any, context: Any) -> Any:
-            change = await self._admitted(name, request, context)
-            return _changed(name, await inner(request, context), change)
+            try:
+                change = await self._judge(about, request, context)
+            except KeelmanError as error:
+                await self._delay(error, context)
+                raise
+            answer = await inner(request, context)
+            return answer if change is None else _changed(about.method, answer, change)
 
         return call
 
-    def _stream(self, name: str, inner: Any) -> Any:
+    def _stream(self, about: _Call, inner: Any) -> Any:
+        name = about.method
+
         async def call(request: Any, context: Any) -> AsyncIterator[Any]:
-            first = await self._admitted(name, request, context)
-            judge = partial(self._judge, name, request, context)
+            first = await self._admitted(about, request, context)
+            judge = partial(self._judge, _Call(name), request, context)
             async for answer, change in _rechecked(answers_of(inner(request, context)), judge, first):
                 yield _changed(name, answer, change)
 
         return call
 
-    def _upload(self, name: str, inner: Any) -> Any:
+    def _upload(self, about: _Call, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> Any:
-            change = await self._admitted(name, None, context)
-            judge = partial(self._judge, name, None, context)
+            change = await self._admitted(about, None, context)
+            judge = partial(self._judge, _Call(about.method), None, context)
             return await inner((request async for request, _ in _rechecked(requests, judge, change)), context)
 
         return call
 
-    def _both(self, name: str, inner: Any) -> Any:
+    def _both(self, about: _Call, inner: Any) -> Any:
         async def call(requests: Any, context: Any) -> AsyncIterator[Any]:
-            change = await self._admitted(name, None, context)
-            judge = partial(self._judge, name, None, context)
+            change = await self._admitted(about, None, context)
+            judge = partial(self._judge, _Call(about.method), None, context)
             async for answer, _ in _rechecked(answers_of(inner(requests, context)), judge, change):
                 yield answer
 
@@ -122,9 +152,9 @@ class Guarded(Interceptor):
             if handler.request_deserializer is not None:
                 request = request_of(name, request)
             if handler.unary_unary:
-                yield await self._unary(name, handler.unary_unary)(request, context)
+                yield await self._unary(_Call(name), handler.unary_unary)(request, context)
                 return
-            async for answer in self._stream(name, handler.unary_stream)(request, context):
+            async for answer in self._stream(_Call(name), handler.unary_stream)(request, context):
                 yield answer
 
         return grpc.stream_stream_rpc_method_handler(call, None, handler.response_serializer)
@@ -150,10 +180,10 @@ class Guarded(Interceptor):
             raise InvalidArgument.of("request", size, f"one of at most {STRANGER_BYTES} bytes")
         return request
 
-    async def _admitted(self, name: str, request: Any, context: Any) -> Change | None:
+    async def _admitted(self, about: _Call, request: Any, context: Any) -> Change | None:
         """Judges a call at its beginning; a refusal may be delayed."""
         try:
-            return await self._judge(name, request, context)
+            return await self._judge(about, request, context)
         except KeelmanError as error:
             await self._delay(error, context)
             raise
@@ -163,17 +193,24 @@ class Guarded(Interceptor):
             await self._on_refusal(error, peer_host(context))
 
     def _refusing(self, error: KeelmanError) -> Any:
-        """Returns a handler that refuses a call and reads nothing of its request."""
+        """Returns a handler that refuses a call and reads nothing of its request. It raises nothing: grpc keeps an
+        error that ends a call, and its traceback, until all objects are looked through for garbage."""
+        error.__traceback__ = None
 
         async def call(requests: Any, context: Any) -> None:
             await self._delay(error, context)
-            raise error
+            status = to_status(error)
+            context.set_code(status.code)
+            context.set_details(status.details)
+            context.set_trailing_metadata(status.trailing_metadata)
 
         return grpc.stream_stream_rpc_method_handler(call)
 
-    async def _judge(self, name: str, request: Any, context: Any) -> Change | None:
-        given = request_of(name, request)
-        return await self._admit(Incoming(name, _texts(context.invocation_metadata()), peer_identity(context), given))
+    async def _judge(self, about: _Call, request: Any, context: Any) -> Change | None:
+        name, caller = about
+        if caller is not None:
+            return await self._admit(Incoming(name, NONE, None, request, caller))
+        return await self._admit(Incoming(name, _texts(context.invocation_metadata()), peer_identity(context), request))
 
 
 def _texts(metadata: Any) -> dict[str, str]:

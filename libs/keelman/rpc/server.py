@@ -165,19 +165,21 @@ async def serve(
     grace_seconds: float = 2.0,
     authorize: Authorize | None = None,
     interceptors: Sequence[Interceptor] = (),
+    calls_at_once: int | None = None,
 ) -> AsyncIterator[Health]:
     """Serves on host:port, on a Unix socket, or on both, until the block is left; then running calls get the grace to
     end.
 
     `tls` applies to the port only; if its files or its result change, later connections use the new ones. `authorize`
-    may refuse all calls but those of health. Yields the health switch; nothing is ready until its `ready()`. Raises
-    Unavailable (PORT_TAKEN) if the port is taken, and InvalidArgument for an address that needs TLS or a file that TLS
-    cannot use.
+    may refuse all calls but those of health. `calls_at_once` bounds the open calls of one connection: clients keep
+    further ones back. Yields the health switch; nothing is ready until its `ready()`. Raises Unavailable (PORT_TAKEN)
+    if the port is taken, and InvalidArgument for an address that needs TLS or a file that TLS cannot use.
     """
-    server = grpc.aio.server(
-        interceptors=[_Errors(authorize), *interceptors],
-        options=[*KEEPALIVE, ("grpc.so_reuseport", 0), ("grpc.http2.min_ping_interval_without_data_ms", 5_000)],
-    )
+    options = [*KEEPALIVE, ("grpc.so_reuseport", 0), ("grpc.http2.min_ping_interval_without_data_ms", 5_000)]
+    if calls_at_once is not None:
+        # With its overload protection the server turns calls away of clients that keep to the bound.
+        options += [("grpc.max_concurrent_streams", calls_at_once), ("grpc.http.overload_protection", 0)]
+    server = grpc.aio.server(interceptors=[_Errors(authorize), *interceptors], options=options)
     for service in services:
         service.add(service.servicer, server)
     names = [s.name for s in services]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from functools import partial
@@ -34,6 +35,11 @@ from keelman.workers.rest.connectors import RestConnectors
 
 log = get_logger()
 FOLLOW_SECONDS = 1.0
+GARBAGE = (500, 2, 500)
+"""When garbage is collected. With Python's own values a collection of all objects comes every few seconds while
+thousands of calls wait, and takes tenths of a second."""
+CALLS_AT_ONCE = 64
+"""The most open calls of one connection of gRPC, streams included."""
 
 OWN_LOG_CHARACTERS = 4 << 20
 """The size of its own log that a gateway keeps for callers."""
@@ -53,6 +59,7 @@ FORWARDED = {
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """Serves until `stop` is set. Raises KeelmanError for illegal settings."""
+    gc.set_threshold(*GARBAGE)
     check_drain("gateway", settings.drain_seconds, settings.grace_seconds)
     trust = await GatewayTrust.of(settings)
     read_log = partial(trust.agents.logs, seconds=settings.request_seconds)
@@ -71,8 +78,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         written = RecentWrites()
         asking = ClusterRequests(rest, of_workers)
         ohara = ohara_api(OharaControl(state_channel), asking, settings, read_log=read_log) if settings.ohara else {}
-        managed = managed_connect_api(state_channel, settings, access.callers) if settings.managed_connect else {}
+        turn = access.turns.take
+        managed = managed_connect_api(state_channel, settings, access.callers, turn) if settings.managed_connect else {}
         connectors = RestConnectors(asking, list_seconds=settings.list_seconds, on_write=written.note)
+        listing = ConnectorListing(state, connectors, written)
         services = [
             *(
                 forwarded(
@@ -81,11 +90,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 for area, nouns in FORWARDED.items()
                 for noun in nouns
             ),
-            RpcService.of(
-                ConnectorApi(
-                    connectors, ConnectorListing(state, connectors, written), ConnectorWatch(state, connectors)
-                )
-            ),
+            RpcService.of(ConnectorApi(connectors, listing, ConnectorWatch(state, connectors))),
             RpcService.of(LogApi(state, trust.agents)),
         ]
         apis = ohara | managed
@@ -111,6 +116,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 trust=settings.trust,
                 label="gateway",
                 interceptors=access.interceptors(state_channel),
+                calls_at_once=CALLS_AT_ONCE,
             )
         )
         certified = await stack.enter_async_context(access.serve_certified(services, state_channel))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import time
 from collections.abc import AsyncIterator
 
 import grpc
@@ -15,6 +16,8 @@ import pytest_asyncio
 
 from keelman.api.access.v1.join_service_pb2 import JoinRequest
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
+from keelman.gateway.access.turns import A_SECOND, AT_ONCE
+from keelman.gateway.service import CALLS_AT_ONCE
 from keelman.model.access.roles import token_digest
 from keelman.rpc.channels import channel
 from keelman.rpc.generated import stub_of
@@ -155,3 +158,31 @@ async def test_http_serves_others_beside_1100_unfinished_requests(system: System
     finally:
         for connection in opened:
             connection.close()
+
+
+async def test_known_callers_do_not_wait_for_the_turns_of_strangers(system: System) -> None:
+    async with (
+        channel(system.gateway.address, translate=False) as theirs,
+        channel(system.gateway.address, token=TOKEN, apart=True) as ours,
+    ):
+        nodes = stub_of(ours, "node", "node")
+        await nodes.ListNodes(ListNodesRequest())
+
+        async def refused() -> None:
+            with pytest.raises(grpc.aio.AioRpcError) as error:
+                await theirs.unary_unary("/keelman.api.node.v1.NodeService/ListNodes")(b"", timeout=60)
+            assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
+
+        begun, strangers = time.monotonic(), [asyncio.create_task(refused()) for _ in range(500)]
+        await eventually(lambda: sum(task.done() for task in strangers) >= AT_ONCE, every=0.001)
+        async with asyncio.timeout(60):
+            await nodes.ListNodes(ListNodesRequest())
+        assert sum(task.done() for task in strangers) < len(strangers) // 2
+        await asyncio.gather(*strangers)
+        assert time.monotonic() - begun > 0.8 * (len(strangers) - AT_ONCE) / A_SECOND, "they had to wait"
+
+
+async def test_a_client_may_begin_more_calls_than_a_connection_takes(system: System) -> None:
+    async with channel(system.gateway.address, token=TOKEN) as link:
+        nodes = stub_of(link, "node", "node")
+        await asyncio.gather(*(nodes.ListNodes(ListNodesRequest()) for _ in range(10 * CALLS_AT_ONCE)))

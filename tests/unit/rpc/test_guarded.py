@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from keelman.model.errors import PermissionDenied
+from keelman.model.errors import PermissionDenied, Unauthenticated
 from keelman.rpc import guarded
 from keelman.rpc.guarded import Guarded, Incoming
 
@@ -110,3 +110,63 @@ async def test_the_error_of_a_source_comes_after_its_messages() -> None:
     with pytest.raises(LookupError, match="broken"):
         await read(handler, answers)
     assert answers == [1, 2]
+
+
+class Call:
+    """The context of a call that ends with a status."""
+
+    def __init__(self) -> None:
+        self.code: grpc.StatusCode | None = None
+        self.metadata: tuple[tuple[str, bytes], ...] = ()
+
+    def set_code(self, code: grpc.StatusCode) -> None:
+        self.code = code
+
+    def set_details(self, details: str) -> None:
+        self.details = details
+
+    def set_trailing_metadata(self, metadata: tuple[tuple[str, bytes], ...]) -> None:
+        self.metadata = metadata
+
+
+async def test_a_stranger_waits_for_its_turn_and_is_refused_without_an_error() -> None:
+    turns = asyncio.Semaphore(0)
+
+    def screen(method: str, metadata: Any) -> None:
+        raise Unauthenticated("the token is unknown", reason="UNKNOWN_TOKEN")
+
+    async def turn() -> None:
+        await turns.acquire()
+
+    async def continuation(_: Any) -> Any:
+        return grpc.unary_unary_rpc_method_handler(lambda request, context: None)
+
+    details = SimpleNamespace(method=METHOD, invocation_metadata=())
+    guard = Guarded(Judgements().admit, screen, None, turn)
+    waiting = asyncio.ensure_future(guard.intercept_service(continuation, details))
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    turns.release()
+    handler, call = await waiting, Call()
+    await handler.stream_stream(None, call)
+    assert call.code is grpc.StatusCode.UNAUTHENTICATED
+    assert call.details == "the token is unknown"
+    assert b"UNKNOWN_TOKEN" in dict(call.metadata)["grpc-status-details-bin"]
+
+
+async def test_a_caller_that_the_screen_knows_is_handed_on() -> None:
+    seen: list[Any] = []
+
+    async def admit(call: Incoming) -> None:
+        seen.append(call.caller)
+
+    async def answer(request: Any, context: Any) -> int:
+        return 1
+
+    async def continuation(_: Any) -> Any:
+        return grpc.unary_unary_rpc_method_handler(answer)
+
+    details = SimpleNamespace(method=METHOD, invocation_metadata=())
+    handler = await Guarded(admit, lambda method, metadata: "ada").intercept_service(continuation, details)
+    assert await handler.unary_unary(b"", CONTEXT) == 1
+    assert seen == ["ada"]

@@ -24,6 +24,7 @@ MAX_HEAD_BYTES = 8192
 SENT_ON_BYTES = 1024  # more for a forwarded request
 SENT_ON = b"x-keelman-"
 """The prefix of the header names that a worker adds to forwarded requests."""
+GIVES_WAY = "gives_way"
 VERSIONS = (b"1.0", b"1.1")
 HEAD_SECONDS = 30.0
 READ_SECONDS = 60.0
@@ -98,8 +99,9 @@ logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 class BoundedHttpProtocol(H11Protocol):
     """uvicorn's protocol with bounds: heads are those of `BoundedHeads` and must be complete within 30 s of their begin
     (408), a body must bring 15 KiB in every 15 s while the server reads (408), an answer that the client does not read
-    is broken off after 60 s, and of too many connections the one is closed that has waited longest between requests,
-    or if there is none, the one whose request has been incomplete for longest."""
+    is broken off after 60 s, and of too many connections the one is closed whose refused request has waited longest for
+    its answer, else the one that has waited longest between requests, else the one whose request has been incomplete
+    for longest."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -119,6 +121,11 @@ class BoundedHttpProtocol(H11Protocol):
         return self.cycle is None or self.cycle.response_complete
 
     @property
+    def gives_way(self) -> bool:
+        """Whether the request that is being answered is refused."""
+        return not self.waiting and GIVES_WAY in self.scope["state"]
+
+    @property
     def incomplete(self) -> bool:
         """Whether the rest of a request's body has yet to come."""
         return self.conn.their_state is h11.SEND_BODY
@@ -130,7 +137,12 @@ class BoundedHttpProtocol(H11Protocol):
         present = [c for c in self.connections if isinstance(c, BoundedHttpProtocol) and not c.transport.is_closing()]
         if len(present) > most_connections():
             others = [c for c in present if c is not self]
-            idle = [c for c in others if c.waiting] or [c for c in others if c.incomplete] or [self]
+            idle = (
+                [c for c in others if c.gives_way]
+                or [c for c in others if c.waiting]
+                or [c for c in others if c.incomplete]
+                or [self]
+            )
             min(idle, key=lambda c: c._since).transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -273,6 +285,11 @@ class BoundedHttpProtocol(H11Protocol):
             if timer is not None:
                 timer.cancel()
         self._head = self._unread = self._body = None
+
+
+def give_way(scope: Any) -> None:
+    """Marks a request that is refused: of too many connections those with such requests are closed first."""
+    scope.setdefault("state", {})[GIVES_WAY] = True
 
 
 def most_connections() -> int:

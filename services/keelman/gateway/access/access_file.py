@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 import re
 import time
 import tomllib
@@ -32,6 +34,9 @@ KEYS = ("key", "account", "role", TLS, ROLES)
 ALL = ("token", "user", ISSUERS, *KEYS)
 EXPIRES = "expires"
 OwnRoles: TypeAlias = Mapping[str, OwnRole]
+LOOK_SECONDS = 0.005
+"""How long a look at the file is good for. A look at each call would give other threads the interpreter each time: to
+get it back takes longer than all else that a guard does."""
 RETRY_SECONDS = 1.0
 OLD_SECONDS = 60.0
 """How long the former content of a file that cannot be read any more stays in effect."""
@@ -239,6 +244,7 @@ class WatchedAccessFile:
         self._content = read_access_file(label, file, tables)
         self._failed_at: float | None = None
         self._tried_at = 0.0
+        self._looked_at = -math.inf
         self._problem = ""
 
     @property
@@ -253,8 +259,12 @@ class WatchedAccessFile:
         return self._problem
 
     def now(self) -> AccessFile:
-        """Returns the content, and reads it again if the file has changed since the last call."""
-        stamp, now = self._present_stamp(), self._clock()
+        """Returns the content, and reads it again if the file has changed since the last look at it."""
+        now = self._clock()
+        if now < self._looked_at + LOOK_SECONDS:
+            return self._content
+        self._looked_at = now
+        stamp = self._present_stamp()
         if stamp != self._stamp or (self._failed_at is not None and now >= self._tried_at + RETRY_SECONDS):
             self._stamp, self._tried_at = stamp, now
             self._read(now)
@@ -281,7 +291,7 @@ class WatchedAccessFile:
         if self._file is None:
             return ()
         try:
-            status = self._file.stat()
+            status = os.stat(self._file)
         except OSError:
             return (-1,)
         return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -15,6 +15,7 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
+import grpc
 import orjson
 from google.protobuf.message import Message
 from starlette.datastructures import Headers
@@ -26,8 +27,6 @@ from keelman.api.event.v1.audit_event_pb2 import AuditEvent
 from keelman.gateway.access.audit_queue import AuditQueue
 from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.rights import RPCS
-from keelman.gateway.access.scopes import EACH
-from keelman.model.access.roles import Right
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.rpc.batches import methods_in
 from keelman.rpc.errors import code_name, status_name
@@ -46,8 +45,8 @@ MAX_TEXT = 2048
 """The most characters of a text in an event."""
 UNKNOWN = "unknown"
 REFUSED = frozenset((401, 403))
-READING = frozenset((None, Right.VIEW, Right.AUDIT))
-"""The rights of calls that are no writes."""
+ENDED_WELL = (None, 0, grpc.StatusCode.OK)
+"""The codes of a stream that has ended by itself."""
 _KEY = re.compile(r"Credential=([^/,\s]{1,128})/")
 
 
@@ -149,6 +148,8 @@ class AuditedRpcs(Interceptor):
             except Exception as error:
                 self._note(name, request, context, error)
                 raise
+            if context.code() not in ENDED_WELL:
+                self._note(name, request, context, grpc.aio.AbortError())
 
         return call
 
@@ -156,8 +157,7 @@ class AuditedRpcs(Interceptor):
         outcome = outcome_of(error, context)
         is_refused = outcome in ("UNAUTHENTICATED", "PERMISSION_DENIED")
         needs = RPCS.get(name)
-        writes = needs is not None and (needs.right not in READING or needs.scope is EACH)
-        if not (writes or is_refused):
+        if not (is_refused or (needs is not None and needs.changes)):
             return
         metadata = dict(context.invocation_metadata() or ())
         authorization = str(metadata.get("authorization", ""))

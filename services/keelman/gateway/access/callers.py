@@ -30,6 +30,8 @@ from keelman.runtime.tls.certificates import shown_time
 T = TypeVar("T")
 FIRST_SECONDS = 5.0
 """The time at the start for issuers to give their keys."""
+CLOSED = "CLOSED"
+"""The reason of a refusal by a listener that admits no caller."""
 HOW = "Authorization: Bearer TOKEN, or a client certificate of a user"
 
 
@@ -77,7 +79,7 @@ class Callers:
             raise PermissionDenied(
                 "this gateway listens off loopback without an access file, so it admits no caller: set "
                 "gateway.access_file, or gateway.open_access if the network limits who reaches it",
-                reason="CLOSED",
+                reason=CLOSED,
             )
         if authorization:
             return self._by_token(authorization)

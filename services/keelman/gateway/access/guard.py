@@ -23,8 +23,9 @@ from keelman.gateway.proxy import named_cluster, split_path
 from keelman.model.errors import Internal, KeelmanError, PermissionDenied, Unauthenticated
 from keelman.rpc.actors import act_for
 from keelman.rpc.batches import methods_in
-from keelman.rpc.guarded import Change, Incoming, Refusal
+from keelman.rpc.guarded import Change, Incoming, Refusal, request_of
 from keelman.runtime.http.errors import error_body
+from keelman.runtime.http.protocol import give_way
 from keelman.runtime.logs.logging import get_logger
 from keelman.workers.rest.client import SAFE, status_of
 
@@ -51,13 +52,12 @@ class RpcGuard:
         self._admission = admission
         self._lookup = lookup
 
-    def screen(self, method: str, metadata: Mapping[str, str]) -> bool:
-        """Judges a caller without a certificate before its request is read. Returns whether the caller is known. Raises
-        Unauthenticated and PermissionDenied."""
+    def screen(self, method: str, metadata: Mapping[str, str]) -> GatewayCaller | None:
+        """Judges a caller without a certificate before its request is read. Returns the caller, None where none has to
+        be known. Raises Unauthenticated and PermissionDenied."""
         if _needs(method).right is None:
-            return False
-        self._callers.caller(self._admission, metadata.get("authorization", ""))
-        return True
+            return None
+        return self._callers.caller(self._admission, metadata.get("authorization", ""))
 
     async def admit(self, call: Incoming) -> Change | None:
         """Judges a call; returns the change to make to its answer, None for none. Raises Unauthenticated and
@@ -65,18 +65,21 @@ class RpcGuard:
         needs = _needs(call.method)
         if needs.right is None:
             return None
-        caller = self._callers.caller(self._admission, call.metadata.get("authorization", ""), call.identity)
-        act_for(caller.name)
+        caller = call.caller or self._callers.caller(
+            self._admission, call.metadata.get("authorization", ""), call.identity
+        )
+        if needs.changes:  # for others the state service has no use for it
+            act_for(caller.name)
         if needs.scope is not EACH:
             return await self._judge(caller, call.method, needs, call.request)
-        for write in methods_in(call.request):
+        for write in methods_in(request_of(call.method, call.request)):
             method = f"/{write.service}/{write.method}"
             await self._judge(caller, method, _needs(method), write.request)
         return None
 
     async def _judge(self, caller: GatewayCaller, method: str, needs: Needs, request: Any) -> Change | None:
         check_right(caller, needs, method)
-        cut = await self._scope_cut(caller, needs.scope, request) if caller.is_limited else None
+        cut = await self._scope_cut(caller, needs.scope, request_of(method, request)) if caller.is_limited else None
         hide = hide_secrets if needs.shows_secrets and not sees_secrets(caller) else None
         changes = [change for change in (cut, hide) if change is not None]
         return changes[0] if len(changes) == 1 else _both(*changes) if changes else None
@@ -132,6 +135,7 @@ class HttpGuard:
         try:
             caller, is_own = self._admitted(scope, segments)
         except KeelmanError as error:
+            give_way(scope)
             await self._on_refusal(error, (scope.get("client") or ("", 0))[0])
             await refusal(segments, error)(scope, receive, send)
             return

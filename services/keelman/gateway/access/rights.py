@@ -6,8 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from keelman.gateway.access import scopes
-from keelman.gateway.access.scopes import ANYWHERE, CLUSTER, DEFINITION, INSTALLATION, NAMED, CallScope, listed
+from keelman.gateway.access.scopes import ANYWHERE, CLUSTER, DEFINITION, EACH, INSTALLATION, NAMED, CallScope, listed
 from keelman.model.access.roles import Right
+
+READING = frozenset((None, Right.VIEW, Right.AUDIT))
+"""The rights of calls that are no writes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,11 @@ class Needs:
     right: Right | None
     scope: CallScope = INSTALLATION
     shows_secrets: bool = False
+
+    @property
+    def changes(self) -> bool:
+        """Whether the call is a write."""
+        return self.right not in READING or self.scope is EACH
 
 
 def _view(scope: CallScope = INSTALLATION) -> Needs:

@@ -14,13 +14,14 @@ from keelman.api.event.v1.audit_event_pb2 import AuditEvent
 from keelman.api.event.v1.audit_record_service_pb2 import RecordAuditEventsRequest
 from keelman.gateway.access.audit import Audit, AuditedHttp, AuditedRpcs
 from keelman.gateway.access.audit_queue import AuditQueue
-from keelman.gateway.access.callers import Admission, Callers
+from keelman.gateway.access.callers import CLOSED, Admission, Callers
 from keelman.gateway.access.failures import Failures
 from keelman.gateway.access.guard import HttpGuard, RpcGuard
 from keelman.gateway.access.lookups import Lookups
+from keelman.gateway.access.turns import Turns
 from keelman.gateway.calls import Calls
 from keelman.gateway.settings import Settings
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, KeelmanError, Unauthenticated
 from keelman.rpc.channels import Channel
 from keelman.rpc.credentials import Newest, RootsFile, Tls
 from keelman.rpc.guarded import Guarded
@@ -40,6 +41,7 @@ class Access:
         file = settings.audit_file
         self._audit = Audit(None if file is None else file.expanduser().absolute(), AuditQueue(), settings.own_name)
         self._failures = Failures(settings.free_failures)
+        self.turns = Turns()
         self._admission = self.callers.admission(settings.host)
         self._http_admission = self.callers.admission(settings.http_host)
         self._newest = tls.newest("gateway") if isinstance(tls, Tls) else tls
@@ -72,12 +74,21 @@ class Access:
         if self._admission is Admission.OPEN:
             return [recorded]
         guard = RpcGuard(self.callers, self._admission, Lookups(state))
-        return [recorded, Guarded(guard.admit, None if certified else guard.screen, self._failures.delay)]
+        return [
+            recorded,
+            Guarded(guard.admit, None if certified else guard.screen, self._failures.delay, self.turns.take),
+        ]
+
+    async def _refused(self, error: KeelmanError, address: str) -> None:
+        """Returns when a refusal may be answered; one of a known caller at once."""
+        if isinstance(error, Unauthenticated) or error.reason == CLOSED:
+            await self._failures.delay(error, address)
+            await self.turns.take()
 
     def serve_http(self, app: ASGIApp) -> AbstractAsyncContextManager[int]:
         """Returns the HTTP server, with a guard before the application."""
         settings = self._settings
-        guarded: ASGIApp = HttpGuard(app, self.callers, self._http_admission, self._failures.delay)
+        guarded: ASGIApp = HttpGuard(app, self.callers, self._http_admission, self._refused)
         return serve_http(
             AuditedHttp(guarded, self._audit, self.callers, self._http_admission),
             host=settings.http_host,

@@ -17,8 +17,9 @@ from keelman.gateway.managed_connect.call import ManagedCall, decoded, failed, h
 from keelman.gateway.managed_connect.errors import WireError, error_of, not_found
 from keelman.gateway.request_body import ClientGone
 from keelman.model.access.roles import Right
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import KeelmanError, PermissionDenied
 from keelman.rpc.actors import act_for
+from keelman.runtime.http.protocol import give_way
 from keelman.runtime.http.raw_paths import RawRouter, segments_of
 from keelman.runtime.logs.logging import get_logger
 
@@ -41,7 +42,8 @@ class _Operation(NamedTuple):
 class ManagedConnectApi:
     """An ASGI application, mounted at /v1. `conflicts`: the routes of operations that declare 409. `caller` returns the
     sender of a request, or raises KeelmanError; `check_head` does so by the head alone, before the body is read;
-    `replays` refuses repeated requests, None if signatures are not verified."""
+    `replays` refuses repeated requests, None if signatures are not verified; `on_refusal` may delay the answer to a
+    request whose signature is refused."""
 
     def __init__(
         self,
@@ -51,6 +53,7 @@ class ManagedConnectApi:
         *,
         check_head: Callable[[Sent], object],
         replays: ReplayGuard | None,
+        on_refusal: Callable[[], Awaitable[None]],
     ) -> None:
         self._router = RawRouter(
             (method, path, _Operation(handler, (method, path) in conflicts, MANAGED_CONNECT[method, path]))
@@ -59,6 +62,7 @@ class ManagedConnectApi:
         self._caller = caller
         self._check_head = check_head
         self._replays = replays
+        self._on_refusal = on_refusal
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request."""
@@ -78,9 +82,14 @@ class ManagedConnectApi:
 
     async def _answer(self, scope: Scope, receive: Receive) -> Response:
         head = head_of(scope)
-        self._check_head(head)
-        sent = replace(head, body=await read_body(receive))
-        caller = self._caller(sent)
+        try:
+            self._check_head(head)
+            sent = replace(head, body=await read_body(receive))
+            caller = self._caller(sent)
+        except PermissionDenied:
+            give_way(scope)
+            await self._on_refusal()
+            raise
         if caller.key_id:
             act_for(f"key {caller.key_id}")
         route = self._router.find(sent.method, segments_of(sent.path.removeprefix(f"{PREFIX}/"), decoded))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from starlette.types import ASGIApp
 
@@ -32,8 +32,11 @@ CONFLICTS: frozenset[Route] = frozenset(
 """The operations that declare 409."""
 
 
-def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) -> dict[str, ASGIApp]:
-    """Returns the ASGI application by its path. Raises InvalidArgument for illegal settings."""
+def managed_connect_api(
+    channel: Channel, settings: Settings, callers: Callers, on_refusal: Callable[[], Awaitable[None]]
+) -> dict[str, ASGIApp]:
+    """Returns the ASGI application by its path. `on_refusal` may delay the answer to a request whose signature is
+    refused. Raises InvalidArgument for illegal settings."""
     control = Calls(channel)
     account = (lambda _: WHOLE) if settings.managed_connect_unsigned else callers.account
     plugins = CustomPlugins(control, account, most=settings.managed_connect_max_plugins)
@@ -68,11 +71,18 @@ def managed_connect_api(channel: Channel, settings: Settings, callers: Callers) 
     }
     unsigned = settings.managed_connect_unsigned
     if unsigned:
-        api = ManagedConnectApi(routes, CONFLICTS, _unsigned(settings), check_head=lambda _: None, replays=None)
+        api = ManagedConnectApi(
+            routes, CONFLICTS, _unsigned(settings), check_head=lambda _: None, replays=None, on_refusal=on_refusal
+        )
     else:
         signatures = Signatures(callers.keys, SERVICE, hosts=settings.managed_connect_hosts)
         api = ManagedConnectApi(
-            routes, CONFLICTS, signatures.caller, check_head=signatures.check_head, replays=ReplayGuard(control)
+            routes,
+            CONFLICTS,
+            signatures.caller,
+            check_head=signatures.check_head,
+            replays=ReplayGuard(control),
+            on_refusal=on_refusal,
         )
     return {PREFIX: api}
 

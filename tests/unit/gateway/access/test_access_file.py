@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from keelman.gateway.access import access_file
 from keelman.gateway.access.access_file import KEYS, AccessFile, WatchedAccessFile, read_access_file
 from keelman.gateway.access.accounts import WHOLE, Account
 from keelman.gateway.access.callers import Admission, Callers
@@ -166,6 +167,19 @@ def test_a_changed_file_is_read_again_and_one_that_is_wrong_changes_nothing_at_f
     file.write_text(TOKEN)
     assert [*watched.now().tokens] == [DIGEST]
     assert watched.problem == ""
+
+
+def test_a_look_at_the_file_is_good_for_a_moment(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(access_file, "LOOK_SECONDS", 0.5)
+    now = 1000.0
+    file.write_text(TOKEN)
+    watched = WatchedAccessFile("gateway.access_file", file, clock=lambda: now)
+    assert [*watched.now().tokens] == [DIGEST]
+    file.write_text(USER)
+    now += 0.4
+    assert [*watched.now().tokens] == [DIGEST]
+    now += 0.2
+    assert [*watched.now().users] == ["alice"]
 
 
 def test_a_file_that_could_not_be_read_is_read_once_it_can_be(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
