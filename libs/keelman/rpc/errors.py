@@ -56,6 +56,12 @@ def status_name(context: Any) -> str:
     return str(code.name) if isinstance(code, grpc.StatusCode) else grpc.StatusCode.CANCELLED.name
 
 
+def is_refused(context: Any) -> bool:
+    """Returns whether a server's call that has ended without an error has got a code other than OK."""
+    code = context.code()
+    return isinstance(code, grpc.StatusCode) and code is not grpc.StatusCode.OK
+
+
 def class_of_code(name: str) -> type[errors.KeelmanError]:
     """Returns the error class for the name of a gRPC code."""
     return next((cls for code, cls in _CLASSES.items() if code.name == name), errors.Internal)

@@ -15,7 +15,6 @@ from logging.handlers import RotatingFileHandler
 from pathlib import Path
 from typing import Any
 
-import grpc
 import orjson
 from google.protobuf.message import Message
 from starlette.datastructures import Headers
@@ -29,7 +28,7 @@ from keelman.gateway.access.callers import Admission, Callers
 from keelman.gateway.access.rights import RPCS
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.rpc.batches import methods_in
-from keelman.rpc.errors import code_name, status_name
+from keelman.rpc.errors import code_name, is_refused, status_name
 from keelman.rpc.guarded import request_of
 from keelman.rpc.handlers import Interceptor, Wraps, answers_of, wrapped
 from keelman.rpc.identity import Identity, peer_identity
@@ -45,8 +44,6 @@ MAX_TEXT = 2048
 """The most characters of a text in an event."""
 UNKNOWN = "unknown"
 REFUSED = frozenset((401, 403))
-ENDED_WELL = (None, 0, grpc.StatusCode.OK)
-"""The codes of a stream that has ended by itself."""
 _KEY = re.compile(r"Credential=([^/,\s]{1,128})/")
 
 
@@ -133,9 +130,9 @@ class AuditedRpcs(Interceptor):
             try:
                 answer = await inner(request, context)
             except BaseException as error:
-                self._note(name, request, context, error)
+                self._note(name, request, context, outcome_of(error, context))
                 raise
-            self._note(name, request, context, None)
+            self._note(name, request, context, outcome_of(None, context))
             return answer
 
         return call
@@ -146,25 +143,24 @@ class AuditedRpcs(Interceptor):
                 async for answer in answers_of(inner(request, context)):
                     yield answer
             except Exception as error:
-                self._note(name, request, context, error)
+                self._note(name, request, context, outcome_of(error, context))
                 raise
-            if context.code() not in ENDED_WELL:
-                self._note(name, request, context, grpc.aio.AbortError())
+            if is_refused(context):
+                self._note(name, request, context, status_name(context))
 
         return call
 
-    def _note(self, name: str, request: Any, context: Any, error: BaseException | None) -> None:
-        outcome = outcome_of(error, context)
-        is_refused = outcome in ("UNAUTHENTICATED", "PERMISSION_DENIED")
+    def _note(self, name: str, request: Any, context: Any, outcome: str) -> None:
+        refused = outcome in ("UNAUTHENTICATED", "PERMISSION_DENIED")
         needs = RPCS.get(name)
-        if not (is_refused or (needs is not None and needs.changes)):
+        if not (refused or (needs is not None and needs.changes)):
             return
         metadata = dict(context.invocation_metadata() or ())
         authorization = str(metadata.get("authorization", ""))
         caller, role = _caller(self._callers, self._admission, authorization, peer_identity(context))
-        about = {} if is_refused and caller == UNKNOWN else _about(name, request)
+        about = {} if refused and caller == UNKNOWN else _about(name, request)
         self._audit.write(
-            is_refused=is_refused,
+            is_refused=refused,
             caller=caller,
             role=role,
             address=peer_host(context) or "unix",
