@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic  # by this name, for tests replace time.monotonic by clocks of their own
+from typing import Any
 
 import pytest
 
 from support.costs.costs import KEPT, MEASURED, Cost, Part, add, dearest, load, longest_first
 from support.costs.processors import ProcessorTime
+from support.costs.scheduling import FileScheduling
 
 PROPERTY = "cost"
 SHORT_SECONDS = 0.05
@@ -33,6 +35,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     names = list(dict.fromkeys(_file(item.nodeid) for item in items))
     place = {name: number for number, name in enumerate(longest_first(names, load(config.rootpath / KEPT)))}
     items.sort(key=lambda item: place[_file(item.nodeid)])
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduling | None:
+    """The scheduling of files; None for that which xdist has for other options."""
+    return FileScheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 class Meter:
