@@ -113,6 +113,11 @@ class ManagedBrokers:
         return self.client_properties
 
     @property
+    def reports_connection(self) -> Mapping[str, str]:
+        """The same for those that write reports."""
+        return self.reports_client_properties if self.has_rules else self.connection
+
+    @property
     def ports(self) -> tuple[int, ...]:
         """The ports in its spec."""
         return tuple(port for port in (self.port, self.metrics_port) if port)
@@ -139,6 +144,11 @@ class ExternalBrokers:
     def connection(self) -> Mapping[str, str]:
         """Client properties, named as in Java, for clients of these brokers."""
         return {**self.client_properties, **self.credentials}
+
+    @property
+    def reports_connection(self) -> Mapping[str, str]:
+        """The same for those that write reports."""
+        return self.connection
 
 
 BrokerClusterSpec: TypeAlias = ManagedBrokers | ExternalBrokers

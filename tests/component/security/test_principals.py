@@ -29,7 +29,7 @@ from keelman.kafka.feed import WORKER_REPORTS, event_topic
 from keelman.rpc.generated import stub_of
 from keelman.runtime.home import Home
 from support.eventually import eventually
-from support.security.principals import SECONDS, Holder, create_brokers, holder_of, run_workers, running
+from support.security.principals import SECONDS, Holder, create_brokers, has_records, holder_of, run_workers, running
 from support.state.definitions import FILE_SOURCE, Definitions
 from support.state.service import Clients
 from support.state.trust import Installation
@@ -84,10 +84,6 @@ def refused(attempt: Try, holder: Holder) -> bool:
     except KafkaException as error:
         return error.args[0].code() in REFUSED
     return False
-
-
-async def has_records(holder: Holder, topic: str, count: int) -> bool:
-    return await asyncio.to_thread(holder.records, topic, count) == count
 
 
 async def test_a_worker_cluster_reaches_its_own_names_alone(tmp_path: Path) -> None:

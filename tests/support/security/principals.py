@@ -3,6 +3,7 @@ certificate of a worker cluster."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -125,3 +126,10 @@ async def running(tmp_path: Path) -> AsyncIterator[Installation]:
             async with installed.agent("n1"):
                 await installed.online("n1")
                 yield installed
+
+
+async def has_records(holder: Holder, topic: str, count: int) -> bool:
+    """Whether a topic has so many records. Raises AssertionError with the number that it has."""
+    records = await asyncio.to_thread(holder.records, topic, count)
+    assert records == count, f"{topic} has {records}"
+    return True

@@ -51,14 +51,12 @@ class AccessKeeper:
     async def _keep(self, cluster: BrokerCluster, users: list[WorkerCluster], authorities: Authorities) -> None:
         if not await self._has_rules(cluster, users):
             return
+        now = self.store.database.clock()
         for user in users:
-            holder = worker_identity(user)
-            if not user.spec.credentials:
-                await self._give(user, identified(holder, authorities, self.store.database.clock()))
-            elif (new := followed(user.spec.credentials, holder, authorities, self.store.database.clock())) != (
-                user.spec.credentials
-            ):
-                await self._give(user, new)
+            holder, present = worker_identity(user), user.spec.credentials
+            wanted = followed(present, holder, authorities, now) if present else identified(holder, authorities, now)
+            if wanted != present:
+                await self._give(user, wanted)
 
     async def _has_rules(self, cluster: BrokerCluster, users: list[WorkerCluster]) -> bool:
         """Applies the rules if they may differ; returns whether the brokers have them."""

@@ -14,13 +14,14 @@ from keelman.model.rules.names import checked_name
 from keelman.state.clusters.goals import check_not_deleted
 from keelman.state.clusters.kafka_names import check_own_names
 from keelman.state.clusters.port_checks import check_ports_free
+from keelman.state.kafka.access_rules import OF_KAFKA
 from keelman.state.kafka.properties import check_worker_properties
 from keelman.state.resources.checks import check_nodes, check_same
 from keelman.state.resources.log_delivery import check_topic
 from keelman.state.resources.origins import check_origin
 from keelman.state.resources.snapshot import WORKER_CLUSTER, Snapshot
 
-INTERNAL_TOPICS = ("keelman.", "__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+INTERNAL_TOPICS = ("keelman.", *OF_KAFKA)
 MAX_KAFKA_NAME = 249
 """Of topics: https://kafka.apache.org/documentation/#topicconfigs; groups may be longer, and are not."""
 _NAME = re.compile(r"[A-Za-z0-9._-]+")

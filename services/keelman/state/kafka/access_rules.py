@@ -20,14 +20,13 @@ from keelman.workers.access_rules import REPORTS, SINKS, AccessRule, own_rules, 
 ALL, EVERYONE, ALL_NAMES = "ALL", "User:*", "*"
 CLUSTER = AccessRule("CLUSTER", "kafka-cluster", LITERAL, ("DESCRIBE_CONFIGS",))
 """By it workers know how long brokers keep the offsets of idle sinks."""
+OF_KAFKA = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+"""Topics of Kafka's brokers."""
 INTERNAL = (
     *(AccessRule("TOPIC", f"keelman.{kind}.", PREFIXED, (ALL,)) for kind in ("events", "audit", "reports")),
-    *(
-        AccessRule("TOPIC", f"__{name}", LITERAL, (ALL,))
-        for name in ("consumer_offsets", "transaction_state", "share_group_state", "cluster_metadata")
-    ),
+    *(AccessRule("TOPIC", name, LITERAL, (ALL,)) for name in OF_KAFKA),
 )
-"""Topics of keelman and of Kafka."""
+"""The rules for topics of keelman and of Kafka."""
 REPLAYS, LOGS = "keelman-replay-", "keelman-logs-"
 """Beginnings of the names by which dead letters are replayed, and logs delivered to a topic."""
 STORAGE_MARK = "DESCRIBE_CONFIGS"

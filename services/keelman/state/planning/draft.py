@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from keelman.model.cluster import ClusterGoal, ExternalBrokers, ManagedBrokers, WorkerCluster
+from keelman.model.cluster import ClusterGoal, ExternalBrokers, WorkerCluster
 from keelman.model.node import Node
 from keelman.model.plugins.plugin_set import WentBack
 from keelman.model.workload import (
@@ -183,12 +183,7 @@ class Draft:
     def reports_client_properties(self) -> Mapping[str, str]:
         """The client properties of those that write reports; empty if the brokers need none."""
         brokers = self.snapshot.broker_clusters.get(self.limits.events_broker_cluster)
-        if brokers is None:
-            return {}
-        spec = brokers.spec
-        return (
-            spec.reports_client_properties if isinstance(spec, ManagedBrokers) and spec.has_rules else spec.connection
-        )
+        return {} if brokers is None else brokers.spec.reports_connection
 
     def bootstrap_of(self, name: str) -> tuple[str, int]:
         """Returns bootstrap servers and number of brokers of a broker cluster; empty and 0 until all brokers that it
