@@ -23,8 +23,8 @@ from keelman.state.resources.hub import Hub
 from keelman.state.resources.store import ResourceStore
 
 log = get_logger()
-LOOK_SECONDS = 1.0
-"""How often events of other state services are looked for."""
+LOOK_SECONDS = 5.0
+"""How often events of other state services of the same database are looked for."""
 
 
 def _publisher(servers: str, topics: Sequence[str], properties: Mapping[str, str]) -> EventPublisher:
@@ -62,7 +62,7 @@ class AuditRelay:
             self.trail.grown.clear()
             rows = await self.trail.after(published)
             if not rows:
-                await wait_or_stop(self.trail.grown, LOOK_SECONDS)
+                await wait_or_stop(self.trail.grown, None if self.trail.database.is_sole else LOOK_SECONDS)
                 continue
             await publisher.publish([Fact(AUDIT, str(row.number), row.payload) for row in rows])
             published = rows[-1].number
