@@ -40,6 +40,7 @@ from keelman.rpc.server import RpcService, serve
 from keelman.runtime.home import Home, private_folder, writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.lock_file import take_lock
+from keelman.runtime.processes.processors import processors
 from keelman.runtime.supervise import first_of, supervise
 
 log = get_logger()
@@ -158,11 +159,6 @@ def _each(*takers: Callable[[NodeSecrets], None]) -> Callable[[NodeSecrets], Non
             taker(message)
 
     return take
-
-
-def processors() -> int:
-    """Returns the number of processors that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def registration(settings: Settings, node: str) -> Registration:

@@ -6,7 +6,6 @@ several, those samples have no ConnectorName.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 import psutil
 
 from keelman.runtime.exposition import GAUGE, UNTYPED, Exposition, Family, escaped
+from keelman.runtime.processes.processors import processor_time
 from keelman.worker.storage import status_state as states
 from keelman.worker.tasks.meters import Meter
 
@@ -51,7 +51,7 @@ class MayUse:
     @property
     def some_cpus(self) -> float:
         """As a number to divide by."""
-        return self.cpus or float(len(os.sched_getaffinity(0)))
+        return self.cpus or processor_time()
 
     @property
     def some_memory(self) -> int:
