@@ -44,6 +44,21 @@ class MasterSettings(ProcessSettings):
     pack: Path | None = setting(
         None, "Archive of `keelman spark pack` for executors; empty means that keelman is installed in their Python."
     )
+    executor_cores: int = setting(
+        2, "Cores of each executor on a standalone cluster: as many slots run in it at a time.", minimum=1
+    )
+    executor_memory_mb: int = setting(
+        512,
+        "Heap of each executor's JVM on a standalone cluster; slots are processes beside it.",
+        unit="MiB",
+        minimum=480,
+    )
+    native_slot_memory_mb: int = setting(
+        128, "Memory that each slot without Java needs beside the heap of its executor.", unit="MiB", minimum=64
+    )
+    java_slot_memory_mb: int = setting(
+        640, "The same for a slot with Java, which a cluster of this host can have.", unit="MiB", minimum=128
+    )
     spark_properties: Path | None = setting(
         None, "Further properties for Spark, a file like spark-defaults.conf; they win over keelman's own."
     )

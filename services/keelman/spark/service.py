@@ -29,10 +29,11 @@ from keelman.spark.dispatch import Dispatcher
 from keelman.spark.link import LinkApi
 from keelman.spark.masters.connect import connect_server, interpreter
 from keelman.spark.masters.driver import driver
-from keelman.spark.masters.executors import Executors, executor_python, slot_variables
+from keelman.spark.masters.executors import Executors, executor_python, properties, slot_variables
 from keelman.spark.masters.jobs import Spark, SparkJobs
 from keelman.spark.masters.master import Master, MasterKind, unfit
 from keelman.spark.masters.pack import FOLDER, Pack
+from keelman.spark.masters.resources import cores_of
 from keelman.spark.masters.restarted_spark import RestartedSpark
 from keelman.spark.masters.slot_home import SlotHome, SlotListener
 from keelman.spark.settings import Settings
@@ -98,7 +99,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         reporter = CopyRunReporter(publisher, source)
         dispatcher = Dispatcher(
             jobs,
-            settings.limits,
+            settings.limits(cores_of(settings, master, properties(settings.spark_properties))),
             Times(
                 settings.lease_seconds,
                 settings.slot_beat_timeout_seconds,

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.runtime.home import Home
+from keelman.runtime.processes.processors import processors
 from keelman.runtime.settings import setting
 from keelman.spark.master_settings import MasterSettings
 from keelman.spark.slots.choice import SlotLimits
 
 SHARED_SLOTS = 4
 WARM_A_PROCESSOR = 4
+CORES_A_WARM_SLOT = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +43,14 @@ class Settings(MasterSettings):
         3.0, "A worker that does not renew its lease for this long has its copy runs cut.", unit="s", minimum=0.5
     )
     slots_per_worker: int = setting(
-        0, "Most slots that one worker's tasks share; 0 means one a processor, four at most.", minimum=0
+        0,
+        "Most slots that one worker's tasks share; 0 means one a processor (on a cluster: one a core that the service "
+        "may have there), four at most.",
+        minimum=0,
     )
     runs_per_slot: int = setting(256, "Most copy runs in one shared slot.", minimum=1)
     busy_slots_per_worker: int = setting(
-        0, "Most slots of their own that one worker's busy tasks get; 0 means one a processor.", minimum=0
+        0, "Most slots of their own that one worker's busy tasks get; 0 means one a processor or core.", minimum=0
     )
     busy_bytes_per_second: float = setting(
         4e6,
@@ -56,7 +60,10 @@ class Settings(MasterSettings):
     )
     warm_slots: bool = setting(True, "Each worker has an empty slot ready, so that a copy run need not wait for one.")
     max_warm_slots: int = setting(
-        0, "Most empty slots that are ready so, of all workers that copied last; 0 means four a processor.", minimum=0
+        0,
+        "Most empty slots that are ready so, of all workers that copied last; 0 means four a processor or, where an "
+        "empty slot holds a core of a cluster, one for four cores.",
+        minimum=0,
     )
     max_slots: int = setting(64, "Most slots of all workers together.", minimum=1, maximum=250)
     slot_idle_seconds: float = setting(60.0, "The time for which an empty slot stays warm.", unit="s", minimum=0)
@@ -79,16 +86,17 @@ class Settings(MasterSettings):
         """The folder that Spark writes to."""
         return self.work_folder or Home.default().workload("spark")
 
-    @property
-    def limits(self) -> SlotLimits:
-        """The limits for the numbers of slots and copy runs."""
-        processors = os.cpu_count() or 1
+    def limits(self, cores: int | None = None) -> SlotLimits:
+        """Returns the limits for the numbers of slots and copy runs. `cores` are those that a cluster's executors may
+        have for this service, one for each slot; None: slots run on this host's processors, which they share."""
+        have = processors() if cores is None else cores
+        warm = WARM_A_PROCESSOR * have if cores is None else max(1, cores // CORES_A_WARM_SLOT)
         return SlotLimits(
             # More would cost memory and gain little: busy tasks have slots of their own.
-            slots_per_worker=self.slots_per_worker or min(processors, SHARED_SLOTS),
+            slots_per_worker=self.slots_per_worker or min(have, SHARED_SLOTS),
             runs_per_slot=self.runs_per_slot,
-            max_slots=self.max_slots,
-            busy_slots=self.busy_slots_per_worker or processors,
+            max_slots=self.max_slots if cores is None else min(self.max_slots, cores),
+            busy_slots=self.busy_slots_per_worker or have,
             warm=self.warm_slots,
-            max_warm=self.max_warm_slots or WARM_A_PROCESSOR * processors,
+            max_warm=self.max_warm_slots or warm,
         )

@@ -13,6 +13,7 @@ import javaproperties
 from keelman.model.errors import InvalidArgument
 from keelman.spark.masters.master import Master, MasterKind
 from keelman.spark.masters.pack import FOLDER, Pack, python_version
+from keelman.spark.masters.resources import resources
 from keelman.spark.masters.slot_home import split_address
 from keelman.spark.settings import Settings
 
@@ -35,7 +36,8 @@ class Executors:
         """
         own = slot_variables(path, preload)
         bind = "127.0.0.1"
-        configuration = {"spark.pyspark.python": executor_python(settings)}
+        further = properties(settings.spark_properties)
+        configuration = {"spark.pyspark.python": executor_python(settings), **resources(settings, master, further)}
         if master.kind is MasterKind.STANDALONE:
             host = settings.driver_host or _host_of(settings.advertised_address) or "127.0.0.1"
             bind = settings.driver_bind_host or host
@@ -56,7 +58,7 @@ class Executors:
             "SPARK_CONNECT_MODE": "0",
             "SPARK_LOCAL_IP": bind,
         }
-        return cls(variables, configuration | properties(settings.spark_properties))
+        return cls(variables, configuration | further)
 
 
 def slot_variables(path: Sequence[str], preload: Sequence[str]) -> dict[str, str]:
