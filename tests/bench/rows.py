@@ -19,7 +19,7 @@ from bench.measuring.rounds import OURS, interleaved, picked, settled, slowness
 from bench.measuring.sites import Site
 from bench.measuring.systems import Keelman, System, connect, cpu_seconds, keelman, stolen_seconds
 from bench.strangers import row as strangers
-from bench.workers import failover, many, starts, ten_thousand
+from bench.workers import assigning, failover, many, starts, ten_thousand
 from support.brokers.broker import running_broker
 from support.servers.postgresql import started_postgresql
 
@@ -29,7 +29,7 @@ STATE = "state-"
 """Before the number of nodes of a row that has a broker of its own."""
 OHARA = "ohara-"
 """Before the name of a row that has a system of its own."""
-OWN = {"dedicated": dedicated, "scale-out": scaling, "strangers": strangers}
+OWN = {"assign": assigning, "dedicated": dedicated, "scale-out": scaling, "strangers": strangers}
 """The rows that have systems of their own."""
 STOLEN_SECONDS = 0.5
 MAX_WARM_UP = 8

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keelman.kafka.groups.connect_protocol import Metadata
 from keelman.model.work import Work
-from keelman.worker.group.balance import Scales, even_out
+from keelman.worker.group.balance import even_out
 from keelman.worker.group.placement import Labels
+from keelman.worker.group.scales import Rights, Scales, in_order
 
 NO_LABELS: Labels = {}
 
@@ -28,12 +30,6 @@ class MemberView:
     labels: Labels = field(default_factory=dict)
     weights: Mapping[Work, int] = field(default_factory=dict)
     unfit: str = ""
-
-    def may_have(self, work: Work, labels: Labels) -> bool:
-        """Returns whether it may get and keep some work of a connector that requires these labels."""
-        if work.is_task and self.unfit:
-            return False
-        return all(self.labels.get(key) == value for key, value in labels.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,26 +97,23 @@ def assign(
     """
     configured_work = frozenset(configured)
     need = wants or {}
-
-    def allows(work: Work, name: str) -> bool:
-        return members[name].may_have(work, need.get(work.connector, NO_LABELS))
-
-    stopping = {name: _to_stop(name, members, configured_work, memory) for name in members}
+    rights = Rights(members, need)
+    stopping = _to_stop(members, configured_work, memory)
     for name, view in members.items():
         requested = view.owned if view.unfit else (work for work in view.owned if work.connector in need)
-        stopping[name] |= {work for work in requested if not allows(work, name)}
+        stopping[name] |= {work for work in requested if not rights.allows(work, name)}
     keeping = {name: set(view.owned - stopping[name]) for name, view in members.items()}
-    free = configured_work - {work for view in members.values() for work in view.owned}
+    free = configured_work.difference(*(view.owned for view in members.values()))
     held, deadline = _held(members, free, memory, now_ms, max_delay_ms)
     takers = sorted(name for name, view in members.items() if not view.leaving)
     weights = _weights(members, configured_work, memory)
-    scales = Scales(takers, keeping, weights, allows)
+    scales = Scales(takers, keeping, weights, rights)
     shares: dict[str, set[Work]] = {name: set() for name in members}
     by_url = {members[name].url: name for name in takers}
     unplaced = set()
-    for work in sorted(free - held, key=lambda w: (-weights.get(w, 1), w)):
+    for work in _heaviest_first(free - held, weights):
         home = by_url.get(memory.owners.get(work) or memory.plan.get(work) or "")
-        taker = home if home is not None and allows(work, home) else scales.lightest(work)
+        taker = home if home is not None and rights.allows(work, home) else scales.lightest(work)
         if taker is None:
             unplaced.add(work)
         else:
@@ -128,7 +121,7 @@ def assign(
             scales.put(taker, work)
     plan: dict[Work, str] = {}
     if not held:
-        for work, giver, taker in even_out(takers, keeping, shares, scales, need):
+        for work, giver, taker in even_out(takers, keeping, shares, scales, rights):
             if work in shares[giver]:
                 shares[giver].discard(work)
                 shares[taker].add(work)
@@ -147,19 +140,33 @@ def assign(
     )
 
 
-def _to_stop(name: str, members: Mapping[str, MemberView], works: frozenset[Work], memory: Memory) -> set[Work]:
-    """Returns the work that a member must stop at once: deleted work, work that another also runs, all work when it
+def _heaviest_first(works: Iterable[Work], weights: Mapping[Work, int]) -> Iterator[Work]:
+    """Yields work by falling weight, equal work by connector and task."""
+    by_weight: dict[int, list[Work]] = {}
+    for work in works:
+        by_weight.setdefault(weights.get(work, 1), []).append(work)
+    for weight in sorted(by_weight, reverse=True):
+        yield from in_order(by_weight[weight])
+
+
+def _to_stop(members: Mapping[str, MemberView], works: frozenset[Work], memory: Memory) -> dict[str, set[Work]]:
+    """Returns the work that each member must stop at once: deleted work, work that another also runs, all work when it
     leaves.
 
     Of two members that run the same work, its assigned member keeps it, where that is known.
     """
-    view = members[name]
-    if view.leaving:
-        return set(view.owned)
-    others = {work for other, o in members.items() if other != name for work in o.owned}
-    mine = {work for work in view.owned & others if memory.owners.get(work) == view.url}
-    same_address = any(o.url == view.url for other, o in members.items() if other != name)
-    return {w for w in view.owned if w not in works or (w in others and (same_address or w not in mine))}
+    seen: set[Work] = set()
+    twice: set[Work] = set()
+    for view in members.values():
+        twice |= seen & view.owned
+        seen |= view.owned
+    addresses = Counter(view.url for view in members.values())
+
+    def must_stop(work: Work, view: MemberView) -> bool:
+        shared = work in twice and (addresses[view.url] > 1 or memory.owners.get(work) != view.url)
+        return view.leaving or shared or work not in works
+
+    return {name: {work for work in view.owned if must_stop(work, view)} for name, view in members.items()}
 
 
 def _held(

@@ -1,74 +1,33 @@
-"""Computes each member's load, and the moves that even it out. Pure: no clock, no randomness."""
+"""Computes the moves that even out the members' loads. Pure: no clock, no randomness."""
 
 from __future__ import annotations
 
+import math
+from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from keelman.model.work import Work
-from keelman.worker.group.placement import Labels
+from keelman.worker.group.scales import Need, Rights, Scales, in_order
 
 Move: TypeAlias = tuple[Work, str, str]
 # Whether it runs there already, its weight, and the labels that its connector requires.
-Kind: TypeAlias = tuple[bool, int, tuple[tuple[str, str], ...]]
-
-
-class Scales:
-    """The load of each member that takes work: of connectors and of tasks apart."""
-
-    def __init__(
-        self,
-        takers: Sequence[str],
-        keeping: Mapping[str, set[Work]],
-        weights: Mapping[Work, int],
-        allows: Callable[[Work, str], bool],
-    ) -> None:
-        """`keeping` is the members' initial work; `allows` tells whether a member may have some work at all."""
-        self._takers = takers
-        self._weights = weights
-        self.allows = allows
-        self._loads: Counter[tuple[str, bool]] = Counter()
-        self._siblings: Counter[tuple[str, str]] = Counter()
-        self._counts: Counter[str] = Counter()
-        for name in takers:
-            for work in keeping[name]:
-                self.put(name, work)
-
-    def weight(self, work: Work) -> int:
-        """Returns a task's weight, at least 1; a connector's instance weighs 1."""
-        return self._weights.get(work, 1)
-
-    def load(self, name: str, *, tasks: bool) -> int:
-        """Returns a member's load of connectors or of tasks."""
-        return self._loads[name, tasks]
-
-    def put(self, name: str, work: Work, *, sign: int = 1) -> None:
-        """Gives some work to a member, or takes it off with a `sign` of -1."""
-        self._loads[name, work.is_task] += sign * self.weight(work)
-        self._counts[name] += sign
-        if work.is_task:
-            self._siblings[name, work.connector] += sign
-
-    def lightest(self, work: Work) -> str | None:
-        """Returns the member with the least load, among equals the member with the fewest siblings of the work.
-
-        None when no member may have it.
-        """
-
-        def key(name: str) -> tuple[int, int, int, str]:
-            siblings = self._siblings[name, work.connector]
-            return self._loads[name, work.is_task], siblings, self._counts[name], name
-
-        return min((name for name in self._takers if self.allows(work, name)), key=key, default=None)
+Kind: TypeAlias = tuple[bool, int, Need]
 
 
 @dataclass(slots=True)
 class _Pile:
-    """The work that a member could give away, by kind; the last of each first."""
+    """The work that a member could give away, by kind; the last of each first. No kind is empty."""
 
     kinds: dict[Kind, list[Work]] = field(default_factory=dict)
+
+    def take(self, kind: Kind) -> Work:
+        work = self.kinds[kind].pop()
+        if not self.kinds[kind]:
+            del self.kinds[kind]
+        return work
 
 
 def even_out(
@@ -76,7 +35,7 @@ def even_out(
     keeping: Mapping[str, set[Work]],
     shares: Mapping[str, set[Work]],
     scales: Scales,
-    wants: Mapping[str, Labels],
+    rights: Rights,
 ) -> Iterator[Move]:
     """Yields moves, each as work, giver and taker, until none pays; the scales follow.
 
@@ -84,56 +43,128 @@ def even_out(
     both sets up to date.
     """
     for tasks in (False, True):
-        piles = {
-            name: _pile(
-                [(runs, work) for runs, of in ((False, shares), (True, keeping)) for work in of[name]],
-                scales,
-                wants,
-                tasks=tasks,
-            )
-            for name in takers
-        }
-        while (move := _best_move(piles, scales, tasks=tasks)) is not None:
+        yield from _Evening(takers, keeping, shares, scales, rights, tasks=tasks).moves()
+
+
+class _Evening:
+    """The moves of connectors, or of tasks.
+
+    Each goes from the most to the least loaded member, among the pairs between which a move pays: so no load that is
+    the least ever falls, and a giver from which nothing paid stays without a move until its own load changes, or that
+    of a member with labels falls far enough.
+    """
+
+    def __init__(
+        self,
+        takers: Sequence[str],
+        keeping: Mapping[str, set[Work]],
+        shares: Mapping[str, set[Work]],
+        scales: Scales,
+        rights: Rights,
+        *,
+        tasks: bool,
+    ) -> None:
+        self._keeping, self._shares, self._scales, self._rights, self._tasks = keeping, shares, scales, rights, tasks
+        # Most loaded first; of equals the first name.
+        self._order = sorted((-scales.load(name, tasks=tasks), name) for name in takers)
+        self._piles: dict[str, _Pile] = {}
+        self._moved: set[Work] = set()
+        self._stuck: set[str] = set()
+        self._stuck_above: float = -math.inf  # no member may fall to this load without a new look at the stuck givers
+
+    def moves(self) -> Iterator[Move]:
+        """Yields the moves until none pays."""
+        while (move := self._best()) is not None:
             work, giver, taker = move
-            scales.put(giver, work, sign=-1)
-            scales.put(taker, work)
+            for name in (giver, taker):
+                del self._order[bisect_left(self._order, self._entry(name))]
+            self._scales.move(work, giver, taker)
+            for name in (giver, taker):
+                insort(self._order, self._entry(name))
+            self._moved.add(work)
+            self._stuck.discard(taker)
+            if self._scales.load(giver, tasks=self._tasks) <= self._stuck_above:
+                self._stuck.clear()
+                self._stuck_above = -math.inf
             yield move
 
+    def _entry(self, name: str) -> tuple[int, str]:
+        return -self._scales.load(name, tasks=self._tasks), name
 
-def _pile(works: list[tuple[bool, Work]], scales: Scales, wants: Mapping[str, Labels], *, tasks: bool) -> _Pile:
-    """Sorts the work of a member. The last of each kind belongs to the connector with most tasks there: taking it
-    spreads them."""
-    seen: Counter[str] = Counter()
-    ranked: list[tuple[int, Work, bool]] = []
-    for work, runs in sorted((work, runs) for runs, work in works if work.is_task == tasks):
-        ranked.append((seen[work.connector], work, runs))
-        seen[work.connector] += 1
-    pile = _Pile()
-    for _, work, runs in sorted(ranked):
-        asks = tuple(sorted(wants[work.connector].items())) if work.connector in wants else ()
-        pile.kinds.setdefault((runs, scales.weight(work), asks), []).append(work)
-    return pile
+    def _best(self) -> Move | None:
+        """Returns the next move; None when none pays."""
+        least = -self._order[-1][0] if self._order else 0
+        firsts: dict[Need, tuple[int, str] | None] = {}
+        for minus_load, giver in self._order:
+            if -minus_load - least <= 1:
+                return None
+            if giver in self._stuck:
+                continue
+            pile = self._pile(giver)
+            lightest = _lightest_kinds(pile)
+            entries = [self._first(need, firsts) for need in lightest]
+            paying = [
+                entry
+                for entry, weight in zip(entries, lightest.values(), strict=True)
+                if entry is not None and 3 * weight <= 2 * (entry[0] - minus_load)
+            ]
+            if paying:
+                load, taker = max(paying)
+                kind = self._best_kind(pile, taker, load - minus_load)
+                return pile.take(kind), giver, taker
+            self._stuck.add(giver)
+            limits = [-minus_load - 1.5 * weight for weight in lightest.values()]
+            self._stuck_above = max(self._stuck_above, *limits, -math.inf)
+        return None
+
+    def _first(self, need: Need, firsts: dict[Need, tuple[int, str] | None]) -> tuple[int, str] | None:
+        """Returns the least loaded member that may have work of this need, as the order has it; None for none."""
+        if need not in firsts:
+            allowed = self._rights.allowed(need, tasks=self._tasks)
+            firsts[need] = next((entry for entry in reversed(self._order) if entry[1] in allowed), None)
+        return firsts[need]
+
+    def _pile(self, name: str) -> _Pile:
+        """Returns the work of a member, made when it is first needed, without work that it has got by a move.
+
+        The last of each kind belongs to the connector with most tasks there: taking it spreads them.
+        """
+        if (pile := self._piles.get(name)) is not None:
+            return pile
+        new = self._shares[name]
+        works = [
+            work
+            for of in (new, self._keeping[name])
+            for work in of
+            if work.is_task == self._tasks and work not in self._moved
+        ]
+        seen: Counter[str] = Counter()
+        by_rank: list[list[Work]] = []
+        for work in in_order(works):
+            rank = seen[work.connector]
+            if rank == len(by_rank):
+                by_rank.append([])
+            by_rank[rank].append(work)
+            seen[work.connector] += 1
+        pile = self._piles[name] = _Pile()
+        for work in (work for rank in by_rank for work in rank):
+            kind = (work not in new, self._scales.weight(work), self._rights.need(work.connector))
+            pile.kinds.setdefault(kind, []).append(work)
+        return pile
+
+    def _best_kind(self, pile: _Pile, taker: str, apart: int) -> Kind:
+        """Returns the kind that brings the two closest, with the fewest moves, of those that pay and may go there."""
+        paying = [
+            kind
+            for kind in pile.kinds
+            if 3 * kind[1] <= 2 * apart and taker in self._rights.allowed(kind[2], tasks=self._tasks)
+        ]
+        return min(paying, key=lambda kind: (kind[0], abs(apart - 2 * kind[1]), kind))
 
 
-def _best_move(piles: Mapping[str, _Pile], scales: Scales, *, tasks: bool) -> Move | None:
-    """Returns the move from the most to the least loaded member, among the pairs between which a move pays."""
-    order = sorted(piles, key=lambda name: (-scales.load(name, tasks=tasks), name))
-    for giver in order:
-        for taker in reversed(order):
-            apart = scales.load(giver, tasks=tasks) - scales.load(taker, tasks=tasks)
-            if apart <= 1:
-                break
-            kind = _best_kind(piles[giver], taker, scales, apart)
-            if kind is not None:
-                return piles[giver].kinds[kind].pop(), giver, taker
-    return None
-
-
-def _best_kind(pile: _Pile, taker: str, scales: Scales, apart: int) -> Kind | None:
-    """Returns the kind that brings the two closest, with the fewest moves; None when nothing pays."""
-    paying = [
-        kind
-        for kind, works in pile.kinds.items()
-        if works and 3 * kind[1] <= 2 * apart and scales.allows(works[-1], taker)
-    ]
-    return min(paying, key=lambda kind: (kind[0], abs(apart - 2 * kind[1]), kind), default=None)
+def _lightest_kinds(pile: _Pile) -> dict[Need, int]:
+    """Returns the least weight of the member's work, by need."""
+    lightest: dict[Need, int] = {}
+    for _, weight, need in pile.kinds:
+        lightest[need] = min(weight, lightest.get(need, weight))
+    return lightest

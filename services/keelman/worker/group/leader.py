@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -18,10 +19,10 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.worker.asking.task_config_query import ConnectorAnswer, TaskConfigQuery, trace_of
-from keelman.worker.group.assignor import NO_LABELS, MemberView, Memory, assign, views_of
+from keelman.worker.group.assignor import Memory
 from keelman.worker.group.fencing import Fencing, new_tasks
-from keelman.worker.group.placement import Labels, wants_of, why_none_fit, why_unplaced
 from keelman.worker.group.session_key import keep_session_key
+from keelman.worker.group.sharing import ConfiguredWork, shared_work
 from keelman.worker.restart_policy import RestartPolicy, policy_of
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.change_set import ChangeSet
@@ -54,8 +55,8 @@ class GroupLeader:
         self._old = ChangeSet(lambda: store.statuses.by_connector)  # connectors that may have statuses of removed work
         store.change_sets += [self._changes, self._old]
         store.status_change_sets.append(self._old)
-        self._unplaced: dict[Work, str] = {}
-        self._lost: dict[Work, str] = {}
+        self._unplaced: Mapping[Work, str] = {}
+        self._lost: Mapping[Work, str] = {}
         self._unknown: set[str] = set()  # connectors whose tasks in force may be unknown to a member
         self._members: frozenset[str] = frozenset()
         self.member_urls: tuple[str, ...] = ()
@@ -83,7 +84,10 @@ class GroupLeader:
         return self._memory.owners.get(work)
 
     async def share(self, leader: str, members: Mapping[str, Metadata]) -> Mapping[str, MemberAssignment]:
-        """Computes one round of the group: member id to metadata in, member id to assignment out."""
+        """Computes one round of the group: member id to metadata in, member id to assignment out.
+
+        The event loop goes on meanwhile, so that heartbeats and copy runs do.
+        """
         newest = max(m.config_offset for m in members.values())
         config = self._store.config
         if config.offset < newest:
@@ -93,48 +97,26 @@ class GroupLeader:
                 log.warning("leader_behind", error=error.message)
         if config.offset < newest:
             return dict.fromkeys(members, MemberAssignment(leader, self._url, newest, error=CONFIG_MISMATCH))
-        views = views_of(members)
-        now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
-        outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
-        moved = outcome.memory.owners.items() ^ self._memory.owners.items()
-        self._changes.add(work.connector for work, _ in moved)
-        self._memory = outcome.memory
-        self._unplaced = self._explained(outcome.unplaced, views.values(), wants)
+        configured = ConfiguredWork(config.offset, config.work(), dict(config.placements))
+        now_ms = int(time.monotonic() * 1000)
+        shared = await asyncio.to_thread(
+            shared_work,
+            (leader, self._url),
+            members,
+            configured,
+            self._memory,
+            now_ms=now_ms,
+            max_delay_ms=self._delay_ms,
+        )
+        self._memory, self._unplaced, self._lost = shared.memory, shared.unplaced, shared.lost
+        self._changes.add(shared.moved)
         if not members.keys() <= self._members:
             self._unknown |= config.lapsing
             self._changes.add(config.lapsing)
         self._members = frozenset(members)
-        self.member_urls = tuple(sorted(m.url for m in members.values()))
-        owners = outcome.memory.owners
-        self._lost = {work: url for work, url in owners.items() if url not in self.member_urls}
-        log.info("work_shared", members=len(members), work=len(config.work()), delay_ms=outcome.delay_ms)
-        return {
-            name: MemberAssignment(
-                leader,
-                self._url,
-                config.offset,
-                tuple(sorted(outcome.assigned[name])),
-                tuple(sorted(outcome.revoked[name])),
-                outcome.delay_ms,
-            )
-            for name in members
-        }
-
-    def _explained(
-        self, unplaced: Iterable[Work], views: Iterable[MemberView], wants: Mapping[str, Labels]
-    ) -> dict[Work, str]:
-        """Returns why no member may have this work: no member has the labels that its connector requires, or those that
-        have them take no tasks."""
-        takers = [view for view in views if not view.leaving]
-        reasons: dict[str, str] = {}
-        for connector in {work.connector for work in unplaced}:
-            needed = wants.get(connector, NO_LABELS).items()
-            if unfit := {urlsplit(taker.url).netloc: taker.unfit for taker in takers if needed <= taker.labels.items()}:
-                reasons[connector] = why_none_fit(unfit)
-            elif connector in wants:
-                labels = [taker.labels for taker in takers]
-                reasons[connector] = why_unplaced(self._store.config.placements[connector], labels)
-        return {work: reasons[work.connector] for work in unplaced if work.connector in reasons}
+        self.member_urls = shared.urls
+        log.info("work_shared", members=len(members), work=len(configured.works), delay_ms=shared.delay_ms)
+        return shared.assignments
 
     async def reconfigure(self) -> None:
         """Writes task configurations where they differ from what their connector wants. Raises the errors of the write.

@@ -229,9 +229,10 @@ class Membership:
         return None
 
     async def _shared(self, joined: Joined, share: Share) -> list[tuple[str, bytes]]:
-        views = {member: decode_metadata(raw) for member, raw in joined.members}
-        shares = await share(joined.member, views)
-        return [(member, encode_assignment(assignment)) for member, assignment in shares.items()]
+        """Returns each member's assignment. The metadata of many members is read in a thread, and so are the
+        assignments written: beside it heartbeats go on."""
+        members = await asyncio.to_thread(_decoded, joined.members)
+        return await asyncio.to_thread(_encoded, await share(joined.member, members))
 
     async def _on_refusal(self, error: int, events: GroupEvents) -> None:
         if error == codes.INCONSISTENT_PROTOCOL:
@@ -355,6 +356,14 @@ class Membership:
         log.warning("stepping_aside", group=self._group_id, member=self.member)
         await self.leave()
         self.lost, self.rejoin = True, True
+
+
+def _decoded(members: Sequence[tuple[str, bytes]]) -> dict[str, Metadata]:
+    return {member: decode_metadata(raw) for member, raw in members}
+
+
+def _encoded(assignments: Mapping[str, MemberAssignment]) -> list[tuple[str, bytes]]:
+    return [(member, encode_assignment(assignment)) for member, assignment in assignments.items()]
 
 
 def allocation(works: frozenset[Work], place: GroupPlace | None, offset: int) -> MemberAssignment | None:
