@@ -27,10 +27,16 @@ INTERNAL = (
     *(AccessRule("TOPIC", name, LITERAL, (ALL,)) for name in OF_KAFKA),
 )
 """The rules for topics of keelman and of Kafka."""
+HEARTBEATS = "heartbeats"
+MIRRORS = (
+    AccessRule("TOPIC", "mm2-offset-syncs.", PREFIXED, ("CREATE", "WRITE")),
+    AccessRule("TOPIC", HEARTBEATS, LITERAL, ("READ", "DESCRIBE_CONFIGS")),
+)
+"""The rules for topics that a mirror uses beside those that it copies: its own, and MirrorMaker 2's heartbeats."""
 REPLAYS, LOGS = "keelman-replay-", "keelman-logs-"
 """Beginnings of the names by which dead letters are replayed, and logs delivered to a topic."""
 STORAGE_MARK = "DESCRIBE_CONFIGS"
-"""An operation that a worker cluster is allowed on single topics only if they are its storage topics."""
+"""An operation that a worker cluster is allowed on single topics only if they are its storage topics, or heartbeats."""
 
 
 def worker_identity(cluster: WorkerCluster) -> Identity:
@@ -103,6 +109,8 @@ def _closes(binding: AccessBinding) -> bool:
 def _of_user(user: WorkerCluster, users: Iterable[WorkerCluster]) -> Iterator[AccessBinding]:
     own = _own(user)
     topics = [pattern_rule("TOPIC", topic, (ALL,)) for topic in user.spec.allowed_topics or (ALL_NAMES,)]
+    if user.spec.allowed_topics:
+        topics += MIRRORS
     groups = [pattern_rule("GROUP", group, (ALL,)) for group in user.spec.allowed_groups or (SINKS,)]
     allowed = [*own, *topics, *groups, *_writers(REPLAYS), CLUSTER]
     if log_topic := targets_of(user.spec.log_delivery, user.name, "", "").topic:
@@ -144,15 +152,15 @@ def _means(allowed: AccessRule, other: AccessRule) -> bool:
 def _closed(users: Iterable[WorkerCluster], now: Iterable[AccessBinding]) -> set[AccessBinding]:
     """Returns the rules that deny to all the storage topics of worker clusters that had rules, and are gone."""
     topics = {rule.name for user in users for rule in _own(user) if rule.resource == "TOPIC"}
-    left = {
-        binding.name
-        for binding in now
-        if _closes(binding)
-        or (binding.permission, binding.resource, binding.pattern, binding.operation)
-        == (ALLOW, "TOPIC", LITERAL, STORAGE_MARK)
-    }
+    left = {binding.name for binding in now if _closes(binding) or _marks_storage(binding)}
     rules = [AccessRule("TOPIC", topic, LITERAL, (ALL,)) for topic in left - topics]
     return _bindings(EVERYONE, rules, DENY)
+
+
+def _marks_storage(binding: AccessBinding) -> bool:
+    """Returns whether a rule allows a worker cluster what it is allowed on its storage topics alone."""
+    named = (binding.permission, binding.resource, binding.pattern, binding.operation)
+    return named == (ALLOW, "TOPIC", LITERAL, STORAGE_MARK) and binding.name != HEARTBEATS
 
 
 def _reports() -> AccessRule:

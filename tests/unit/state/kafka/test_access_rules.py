@@ -92,6 +92,23 @@ def test_allowed_topics_and_groups_narrow_it() -> None:
     ]
 
 
+def test_narrowed_clusters_may_mirror() -> None:
+    narrow = workers("a", allowed_topics=("orders",))
+    rules = applied(narrow, B)
+    for name, operation in [
+        ("mm2-offset-syncs.there.internal", "CREATE"),
+        ("mm2-offset-syncs.there.internal", "WRITE"),
+        ("heartbeats", "READ"),
+        ("heartbeats", "DESCRIBE_CONFIGS"),
+    ]:
+        assert is_allowed(rules, narrow, "TOPIC", name, operation), name
+    for name, operation in [("mm2-offset-syncs.there.internal", "READ"), ("heartbeats", "WRITE"), ("heart", "READ")]:
+        assert not is_allowed(rules, narrow, "TOPIC", name, operation), name
+    without = applied(B, present=rules)
+    assert is_allowed(without, B, "TOPIC", "heartbeats", "WRITE"), "it is closed with the storage topics of the deleted"
+    assert not is_allowed(without, B, "TOPIC", "a.connect-status", "READ")
+
+
 def test_names_that_begin_as_ones_own_are_still_another_clusters() -> None:
     longer = workers("a-2")
     rules = applied(A, longer)
