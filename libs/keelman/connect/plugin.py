@@ -271,6 +271,12 @@ class Connector(ABC):
         return ()
 
     @classmethod
+    def completed(cls, config: Mapping[str, str], worker: Mapping[str, str]) -> Mapping[str, str]:
+        """Returns the configuration that the methods below get on a worker of these properties. Additions are neither
+        stored nor shown. Called in any thread, in a worker not for a third party's class; does not block."""
+        return config
+
+    @classmethod
     @abstractmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
         """Returns one configuration per task, at most `max_tasks`. Called in a thread; may query other systems."""

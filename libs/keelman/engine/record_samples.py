@@ -73,7 +73,8 @@ def source_records(
             beat=lambda: None,
             dry=True,
         )
-        reader = contract.OPEN_READER.of(kind.open_task_reader, {**config, **own}, task, committed.offset)
+        whole = kind.completed({**config, **own}, worker)
+        reader = contract.OPEN_READER.of(kind.open_task_reader, whole, task, committed.offset)
         try:
             reader.packs = False
             heard = time.monotonic()

@@ -4,23 +4,33 @@ reset: all with the certificate of the worker cluster."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import httpx
 import pytest
+from confluent_kafka import Producer
 
 from keelman.api.connect.v1 import log_delivery_pb2 as logs
 from keelman.api.connect.v1 import worker_cluster_pb2 as clusters
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters_pb
 from support.eventually import eventually
-from support.security.principals import Holder, create_brokers, has_records, holder_of, run_workers, running
+from support.kafka.topics import create_topic, messages
+from support.security.principals import SECONDS, Holder, create_brokers, has_records, holder_of, run_workers, running
 from support.state.service import Clients
 
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 STRINGS = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.storage.StringConverter")
+MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 SOURCE, SINK = (f"org.apache.kafka.connect.file.FileStream{kind}Connector" for kind in ("Source", "Sink"))
 LINES = "one\ntwo\n"
+
+
+def produce(bootstrap: str, topic: str, lines: Sequence[str]) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for line in lines:
+        producer.produce(topic, line)
+    assert producer.flush(SECONDS) == 0
 
 
 async def ask(clients: Clients, cluster: str, method: str, path: str, body: object = None) -> httpx.Response:
@@ -107,3 +117,59 @@ async def test_connectors_copy_and_their_helpers_work(tmp_path: Path) -> None:
         ):
             changed = await ask(clients, "a", method, path, body)
             assert changed.status_code < 300, f"{path}: {changed.text}"
+
+
+@pytest.mark.slow
+async def test_mirrors_log_in_as_their_worker_at_its_own_brokers(bootstrap: str, name: str, tmp_path: Path) -> None:
+    """From brokers without TLS into the managed ones and back, by a cluster that may touch its copies alone."""
+    lines, factors = ["one", "two"], dict.fromkeys(("replication.factor", "offset-syncs.topic.replication.factor"), "1")
+    common = {"connector.class": MIRROR, "keelman.park.after.ms": "1000", **factors}
+    create_topic(bootstrap, name, 1)
+    produce(bootstrap, name, lines)
+    async with running(tmp_path) as installed:
+        clients, home = Clients(installed.to_gateway), installed.homes["n1"]
+        await create_brokers(clients)
+        await run_workers(clients, "m", allowed_topics=["us.*"])
+        own = (await clients.broker_cluster("default")).status.bootstrap_servers
+        mirrors = {
+            "in": {
+                **common, "topics": name, "source.cluster.alias": "us", "source.cluster.bootstrap.servers": bootstrap,
+                "offset-syncs.topic.location": "target",
+            },
+            "out": {
+                **common, "topics": f"us.{name}", "source.cluster.alias": "back", "target.cluster.alias": "plain",
+                "source.cluster.bootstrap.servers": own, "target.cluster.bootstrap.servers": bootstrap,
+                **dict.fromkeys(
+                    ("producer.override.bootstrap.servers", "admin.override.bootstrap.servers"), bootstrap
+                ),
+                "offsets.storage.topic": f"{name}-offsets",
+            },
+        }  # fmt: skip
+        await start(clients, "m", {"in": mirrors["in"]})
+        mine = await holder_of(clients, home, "worker/m/0")
+        await eventually(lambda: has_records(mine, f"us.{name}", 2), seconds=90, what="the managed brokers have a copy")
+        await start(clients, "m", {"out": mirrors["out"]})
+
+        def returned() -> bool:
+            return [m.value().decode() for m in messages(bootstrap, f"back.us.{name}")] == lines
+
+        async def are_parked() -> bool:
+            (url,) = (await clients.worker_cluster("m")).status.rest_urls
+            async with httpx.AsyncClient(trust_env=False) as client:
+                text = (await client.get(f"{url}/metrics")).text
+            parked = [line for line in text.splitlines() if line.startswith("keelman_worker_parked_tasks")]
+            assert [float(line.split()[-1]) for line in parked] == [2.0], text[:2000]
+            return True
+
+        await eventually(returned, seconds=90, what="the copy is copied back")
+        await eventually(lambda: all_run(clients, "m", *mirrors), seconds=60, what="both run")
+        for syncs in ("mm2-offset-syncs.us.internal", "mm2-offset-syncs.plain.internal"):
+            assert syncs in mine.admin.list_topics(timeout=SECONDS).topics, syncs
+        await eventually(are_parked, seconds=60, what="both are parked")
+        lines.append("three")
+        produce(bootstrap, name, lines[-1:])
+        await eventually(returned, seconds=90, what="records after a rest are copied, too")
+        for path in ("in/tasks", "in/config", "out/tasks", "out/config"):
+            shown = (await ask(clients, "m", "GET", path)).text
+            assert "ssl." not in shown, f"{path}: {shown}"
+            assert "PRIVATE" not in shown, path

@@ -24,6 +24,7 @@ from keelman.connectors.mirror.config import (
     reader_properties,
     source_keys,
 )
+from keelman.connectors.mirror.login import addresses, completed
 from keelman.connectors.mirror.offsets import backlogs, check_mirrored, dealt
 from keelman.connectors.mirror.policy import IDENTITY_POLICY, policy_for
 from keelman.connectors.mirror.reader import MirrorReader, starts_at
@@ -62,11 +63,16 @@ class MirrorSource(Connector):
         return common_keys() + source_keys()
 
     @classmethod
+    def completed(cls, config: Mapping[str, str], worker: Mapping[str, str]) -> Mapping[str, str]:
+        """Returns the configuration with the worker's login for clients that call the worker's own brokers."""
+        return completed(config, worker)
+
+    @classmethod
     def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
         """Refuses to mirror a cluster into itself under the same names: its topics would grow without end."""
         written = config.get("producer.override.bootstrap.servers") or config.get("target.cluster.bootstrap.servers")
         named = config.get("replication.policy.class", "").strip() == IDENTITY_POLICY
-        if named and not config.get("transforms") and _servers(written) & _servers(config.get(SOURCE_SERVERS)):
+        if named and not config.get("transforms") and addresses(written) & addresses(config.get(SOURCE_SERVERS)):
             text = f"{SOURCE_SERVERS} names the cluster that is written to: its topics would be copied to themselves"
             return [ConfigValueError("replication.policy.class", IDENTITY_POLICY, text)]
         return ()
@@ -210,10 +216,6 @@ def _mirrored(config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> 
         if _parsed(config)["refresh.topics.enabled"]
         else frozenset(partition.topic for partition in _assigned(tasks))
     )
-
-
-def _servers(text: str | None) -> set[str]:
-    return {part.strip().lower() for part in (text or "").split(",") if part.strip()}
 
 
 def decoded(text: str) -> TopicPartition:

@@ -195,14 +195,17 @@ class MirrorTopics:
         )
 
     def _acls(self, side: Side) -> Acls | None:
-        """Returns a cluster's ACLs, none if we may not see the target's; None if the cluster has no authorizer."""
+        """Returns a cluster's ACLs, none if we may not see them; None if the cluster has no authorizer. As with
+        MirrorMaker, ACLs that may not be seen do not keep topics from being mirrored."""
         try:
             return self._at(side).acls(self._seconds)
         except KafkaException as error:
             problem = error.args[0]
             if problem.code() == KafkaError.SECURITY_DISABLED:
                 return None
-            if side == "target" and problem.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            if problem.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                if side == "source":
+                    _log.warning("mirror_acls_refused", cluster=side, error="DESCRIBE on the cluster is not allowed")
                 return {}
             raise RetriableConnectError(f"describe ACLs on {side} cluster: {problem.str()}") from error
 

@@ -69,7 +69,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     keys, groups = {**definition.keys, **own.keys}, [*definition.groups, *own.groups]
     checked = {**values, **own.validate(config, registry.find)}
     check_steps(connector, config, checked)
-    _check_whole(connector, config, checked)
+    _check_whole(connector, config, worker, checked)
     _check_own_names(config, checked)
     clients = override_infos(connector.direction, config, worker)
     converters, more = converter_infos(registry, config, values)
@@ -141,10 +141,12 @@ def _check_own_names(config: Config, config_values: dict[str, ConfigValue]) -> N
             config_values[key] = ConfigValue(key, config[key], errors=[f"Unknown configuration {key}{hint}"])
 
 
-def _check_whole(connector: type[Connector], config: Config, config_values: dict[str, ConfigValue]) -> None:
+def _check_whole(
+    connector: type[Connector], config: Config, worker: Mapping[str, str], config_values: dict[str, ConfigValue]
+) -> None:
     """Adds the errors that the connector itself finds beyond single keys."""
     present = {key: value for key, value in config.items() if value is not None}
-    for error in contract.VALIDATE.of(connector.validate, present):
+    for error in contract.VALIDATE.of(connector.validate, connector.completed(present, worker)):
         value = config_values.setdefault(error.key, ConfigValue(error.key))
         if str(error) not in value.errors:
             value.errors.append(str(error))

@@ -46,7 +46,7 @@ class SourceCopy:
         self._control = control
         self._reporter = reporter
         self._worker = dict(ticket.worker_config)
-        self._config = {**ticket.connector_config, **ticket.task_config}
+        self._config = dict(connector.completed({**ticket.connector_config, **ticket.task_config}, self._worker))
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._boundary = boundary_for(
             self._config,

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Configured
+from keelman.connect.plugin import Configured, Connector
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.own_thread import in_thread
@@ -22,9 +22,10 @@ ROUNDS = 60  # in the time between two checks of a connector: connectors due in 
 class Freshness:
     """The leader's. Nothing here blocks or raises."""
 
-    def __init__(self, seconds: float) -> None:
-        """`seconds`: the time that a class has to answer."""
+    def __init__(self, seconds: float, worker: Mapping[str, str]) -> None:
+        """`seconds`: the time that a class has to answer; `worker`: the worker's properties."""
         self._seconds = seconds
+        self._worker = worker
         self._late: dict[Kind, threading.Thread] = {}
 
     async def of(self, kind: Kind, configureds: Sequence[Configured]) -> Sequence[bool]:
@@ -36,7 +37,7 @@ class Freshness:
         nobodys = [False] * len(configureds)
         if kind in self._late and self._late[kind].is_alive():
             return nobodys
-        thread, said = in_thread(lambda: loaded(kind).settled(configureds))
+        thread, said = in_thread(lambda: self._settled(loaded(kind), configureds))
         late = DeadlineExceeded(f"{kind[0]}, settled: no answer in {self._seconds:g} s", reason="PLUGIN_HUNG")
         try:
             async with deadline(self._seconds, late):
@@ -52,6 +53,9 @@ class Freshness:
             log.exception("connector_crashed", kind=kind[0], connectors=len(configureds))
             return nobodys
         return fresh
+
+    def _settled(self, kind: type[Connector], configureds: Sequence[Configured]) -> Sequence[bool]:
+        return kind.settled([(kind.completed(config, self._worker), tasks) for config, tasks in configureds])
 
 
 def due_at(now: float, refresh: float) -> float:

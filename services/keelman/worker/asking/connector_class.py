@@ -13,6 +13,7 @@ from keelman.worker.asking.third_party import to_ask
 
 ENFORCE = "tasks.max.enforce"
 log = get_logger()
+NO_PROPERTIES: Mapping[str, str] = {}
 Kind = tuple[str, str | None]  # connector.class, connector.plugin.version
 
 
@@ -41,6 +42,12 @@ def check_count(config: Mapping[str, str], count: int, most: int) -> None:
     )
 
 
+def _submitted(task: dict[str, str], config: Mapping[str, str], completed: Mapping[str, str]) -> dict[str, str]:
+    """Returns a task's configuration without what completed its connector's."""
+    new = {key for key, value in completed.items() if config.get(key) != value and task.get(key) == value}
+    return {key: config.get(key, value) for key, value in task.items() if key not in new or key in config}
+
+
 def kind_of(config: Mapping[str, str]) -> Kind:
     """Returns the class and version in a connector's configuration."""
     return config.get("connector.class", ""), config.get("connector.plugin.version")
@@ -51,11 +58,16 @@ def loaded(kind: Kind) -> type[Connector]:
     return to_ask(find_connector(*kind))
 
 
-def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str, str]]:
-    """Returns the task configurations that a connector of this class wants, as they are stored. Raises the class's
-    errors."""
+def tasks_of(
+    kind: type[Connector], config: Mapping[str, str], worker: Mapping[str, str] = NO_PROPERTIES
+) -> list[dict[str, str]]:
+    """Returns the task configurations that a connector of this class wants on a worker of these properties, as they are
+    stored. Raises the class's errors."""
     most = max(1, int(config.get("tasks.max", "1")))
     task_class = kind.names[0].removesuffix("Connector") + "Task"
-    tasks = [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
+    completed = kind.completed(config, worker)
+    tasks = [
+        {"task.class": task_class, **_submitted(task, config, completed)} for task in kind.task_configs(completed, most)
+    ]
     check_count(config, len(tasks), most)
     return tasks

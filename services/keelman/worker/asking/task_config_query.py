@@ -19,14 +19,14 @@ from datetime import UTC, datetime
 from keelman.connect.config.secret_keys import literal_secrets
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Direction
-from keelman.connect.topic_creation import TopicCreation
+from keelman.connect.topic_creation import TopicCreation, creates_topics
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.own_thread import in_thread
 from keelman.runtime.supervise import Siblings
 from keelman.worker.asking.answer_freshness import Freshness, due_at
-from keelman.worker.asking.connector_class import Kind, kind_of, loaded, tasks_of
+from keelman.worker.asking.connector_class import NO_PROPERTIES, Kind, kind_of, loaded, tasks_of
 from keelman.worker.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
 
 log = get_logger()
@@ -95,20 +95,20 @@ class TaskConfigQuery:
     def __init__(
         self,
         answered: Callable[[Collection[str]], None],
+        worker: Mapping[str, str] = NO_PROPERTIES,
         *,
         answer_seconds: float = ANSWER_SECONDS,
-        creates_topics: bool = True,
     ) -> None:
-        """`creates_topics`: whether this worker heeds `topic.creation.*` of its sources."""
+        """`worker`: the worker's properties."""
         self._answered = answered
         self._seconds = answer_seconds
-        self._creates_topics = creates_topics
+        self._worker = worker
         self._asked: dict[str, _Asked] = {}
         self._first: dict[str, float] = {}  # start times of connectors' first queries that have no answer yet
         self._dues: list[tuple[float, str]] = []  # a heap; an entry is void if its connector has changed since
         self._together: dict[Kind, dict[str, _Asked]] = {}  # due, until the next check of their class
         self._looking: defaultdict[Kind, asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._standing = Freshness(answer_seconds)
+        self._standing = Freshness(answer_seconds, worker)
         self._siblings: Siblings | None = None
         self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_A_TIME))
 
@@ -247,7 +247,7 @@ class TaskConfigQuery:
         async with self._places[query.config.get("connector.class", "")]:
             former = query.tasks
             try:
-                query.thread, said = in_thread(lambda: _said(query, former, creates_topics=self._creates_topics))
+                query.thread, said = in_thread(lambda: _said(query, former, self._worker))
                 try:
                     async with asyncio.timeout(self._seconds) as scope:
                         tasks, query.refresh = await said
@@ -288,16 +288,17 @@ def _due(query: _Asked) -> float | None:
     return None if query.refresh is None else due_at(time.monotonic(), query.refresh)
 
 
-def _said(query: _Asked, tasks: Tasks | None, *, creates_topics: bool) -> tuple[Tasks, float | None]:
-    config, query.at = query.config, "tend" if tasks is None else "tend_again"
-    kind = loaded(kind_of(config))
-    if creates_topics and kind.direction is Direction.SOURCE and (idle := TopicCreation(config).without_effect):
+def _said(query: _Asked, tasks: Tasks | None, worker: Mapping[str, str]) -> tuple[Tasks, float | None]:
+    query.at = "tend" if tasks is None else "tend_again"
+    kind = loaded(kind_of(query.config))
+    config = kind.completed(query.config, worker)
+    if creates_topics(worker) and kind.direction is Direction.SOURCE and (idle := TopicCreation(config).without_effect):
         log.warning("topic_creation_without_effect", connector=config.get("name"), keys=", ".join(idle))
     if tasks is None or not kind.tend_again(config, tasks):
         query.at = "tend"
         kind.tend(config)
         query.at = "task_configs"
-        tasks = tasks_of(kind, config)
+        tasks = tasks_of(kind, query.config, worker)
     query.at = "refresh_seconds"
     return tasks, kind.refresh_seconds(config)
 

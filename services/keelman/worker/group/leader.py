@@ -10,7 +10,6 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.topic_creation import creates_topics
 from keelman.kafka.groups.connect_protocol import CONFIG_MISMATCH, Metadata
 from keelman.kafka.writer import Record
 from keelman.model.errors import Exhausted, KeelmanError
@@ -48,7 +47,7 @@ class GroupLeader:
         self._delay_ms = delay_ms
         self._memory = Memory()
         self._wake = wake
-        self._query = TaskConfigQuery(self._answered, creates_topics=creates_topics(store.properties.raw))
+        self._query = TaskConfigQuery(self._answered, store.properties.raw)
         self._fencing = Fencing(store, lambda name: self._answered((name,)))
         self._used: dict[str, ConnectorAnswer] = {}
         self._changes = ChangeSet(lambda: {*store.config.connectors, *self._query.names})

@@ -68,7 +68,7 @@ class Previews:
         state = self._store.config
         if config == state.connectors.get(name) and state.tasks.get(name):
             return [dict(await self._store.secrets.read(task)) for task in state.tasks[name]]
-        _, tasks = in_thread(lambda: tasks_of(to_ask(kind), resolved))
+        _, tasks = in_thread(lambda: tasks_of(to_ask(kind), resolved, self._store.properties.raw))
         return await tasks
 
     async def _rows(self, name: str, resolved: Config) -> list[tuple[str, str]]:

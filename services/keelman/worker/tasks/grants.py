@@ -130,6 +130,7 @@ class Grants:
             if resolved is None or not rows or split or park_after_seconds(properties.raw, config) is None:
                 return None
             self._store.judge.require(resolved)
+            resolved = kind.completed(resolved, properties.raw)
             return kind.resting(resolved, CommittedOffsets(work.connector, rows).offset)
         except (KeelmanError, ConnectError):
             return None
