@@ -34,7 +34,7 @@ FORGET_EVERY_SECONDS = 60.0
 
 @dataclass(slots=True)
 class KeyChange:
-    """`look` is called each LOOK_SECONDS."""
+    """`look` is called each LOOK_SECONDS. The database's readers take over a key that another process changed."""
 
     database: Database
     source: KeySource

@@ -43,6 +43,13 @@ async def both(tmp_path: Path, file: Path) -> AsyncIterator[tuple[Database, Data
         yield Shared(database.engine, database.sealer), Shared(database.engine, database.sealer)
 
 
+async def look(change: KeyChange) -> None:
+    """Looks as a state service does, which reads the database each second."""
+    async with change.database.read():
+        pass
+    await change.look()
+
+
 def key_of(database: Database) -> bytes:
     assert database.sealer is not None
     return database.sealer.key
@@ -54,15 +61,15 @@ async def test_a_second_change_by_another_is_not_taken_back_where_a_command_prin
     command = KeyCommand(f"cat {file}")
     leader, follower = (KeyChange(database, command, command_seconds=0) for database in both)
     replace_keys(file, [FIRST])
-    await leader.look()
-    await follower.look()
+    await look(leader)
+    await look(follower)
     replace_keys(file, [SECOND])
-    await follower.look()
+    await look(follower)
     leader.command_seconds = 60.0  # it has not called the command again
     with capture_logs() as logs:
         for _ in range(2):
-            await leader.look()
-            await follower.look()
+            await look(leader)
+            await look(follower)
     assert [key_of(database) for database in both] == [SECOND, SECOND]
     assert [line["event"] for line in logs] == ["key_is_former"]
 
@@ -74,13 +81,13 @@ async def test_a_second_change_by_another_comes_into_the_file_of_who_made_the_fi
     shutil.copy(file, copy)
     leader, follower = (KeyChange(database, own) for database, own in zip(both, (file, copy), strict=True))
     replace_keys(file, [FIRST, *read_keys(file)])
-    await leader.look()
+    await look(leader)
     replace_keys(file, [FIRST])
-    await follower.look()
+    await look(follower)
     assert read_keys(copy) == (FIRST,)
     replace_keys(copy, [SECOND, FIRST])
-    await follower.look()
-    await leader.look()
+    await look(follower)
+    await look(leader)
     assert read_keys(file) == (SECOND,)
     assert [key_of(database) for database in both] == [SECOND, SECOND]
 
@@ -93,7 +100,7 @@ async def test_a_change_that_failed_is_tried_again(
     with monkeypatch.context() as patched:
         patched.setattr("keelman.state.secrets.key_change.write_proof", None)
         with pytest.raises(TypeError):
-            await key_change.look()
+            await look(key_change)
     assert key_of(both[0]) == old
-    await key_change.look()
+    await look(key_change)
     assert key_of(both[0]) == FIRST
