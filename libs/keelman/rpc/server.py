@@ -46,6 +46,8 @@ OF_INSTALLATION = ("state", "gateway", "agent")
 """The services whose `trust` may be INSTALLATION."""
 MESSAGE_BYTES = 64 * 1024 * 1024
 HEALTH = f"/{health.SERVICE_NAME}/"
+LIVE = "live"
+"""The name in gRPC's health protocol under which a process serves as soon as it answers, whatever others do."""
 DRAINED_BYTES, DRAIN_SECONDS = 256 << 20, 30.0
 """Bounds for reading the rest of a refused stream of requests."""
 KEEPALIVE = (
@@ -188,6 +190,7 @@ async def serve(
     reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
     switch = Health(servicer, names)
     await switch.unready()
+    await servicer.set(LIVE, health_pb2.HealthCheckResponse.SERVING)
     if port is not None:
         checked_address(label, host, tls=tls, trust=trust)
         check_port(label, host, port)

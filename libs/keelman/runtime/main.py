@@ -130,7 +130,7 @@ def run_service(program: Program, flags: Mapping[str, Any], *, only_print: bool 
             writable(f"{name}.health_socket", settings.health_socket.parent, private=True)
         await run(settings, stop)
 
-    return run_process(f"keelman {name}", life, grace_seconds=settings.grace_seconds)
+    return run_process(f"keelman {name}", life, grace_seconds=settings.end_seconds)
 
 
 def file_in_home(name: str, flags: Mapping[str, Any], environment: Mapping[str, str]) -> Path | None:

@@ -63,6 +63,11 @@ class ProcessSettings:
     log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
     log_json: bool = setting(False, "Log records as JSON, one a line.")
 
+    @property
+    def end_seconds(self) -> float:
+        """How long the process may take to end before it is cut."""
+        return self.grace_seconds
+
 
 @dataclass(frozen=True, slots=True)
 class SettingOrigin:

@@ -20,6 +20,7 @@ class Reporter:
         self._number = 0
         self._complete = False
         self._news = asyncio.Event()
+        self._received = asyncio.Event()
 
     def put(self, name: str, status: WorkloadStatus) -> bool:
         """Takes a status; returns whether it is news: more than a later time or a little more memory."""
@@ -60,7 +61,14 @@ class Reporter:
             if self._unheard.get(name) is status:
                 del self._unheard[name]
         self._sent = {}
+        self._received.set()
         return True
+
+    async def all_received(self) -> None:
+        """Returns when the state service has all statuses."""
+        while self._unheard:
+            self._received.clear()
+            await self._received.wait()
 
 
 def _same(old: WorkloadStatus, new: WorkloadStatus) -> bool:

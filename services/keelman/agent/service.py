@@ -36,7 +36,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.credentials import Tls
 from keelman.rpc.identity import IdentityKind
 from keelman.rpc.membership import MemberFolder
-from keelman.rpc.server import RpcService, serve
+from keelman.rpc.server import Health, RpcService, serve
 from keelman.runtime.home import Home, private_folder, writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.lock_file import take_lock
@@ -45,10 +45,12 @@ from keelman.runtime.supervise import first_of, supervise
 
 log = get_logger()
 FOLLOW_SECONDS = 1.0
+LAST_REPORT_SECONDS = 3.0
 
 
 async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str, Command] | None = None) -> None:
-    """Runs the agent until `stop`, then leaves; the workloads run on and the next agent of this home adopts them.
+    """Runs the agent until `stop`, then leaves; the workloads run on and the next agent of this home adopts them,
+    unless `drain_on_stop` has them stopped first.
 
     `commands` replaces the starters of each kind of workload. Raises FailedPrecondition when another agent runs on the
     same home, InvalidArgument when that cannot be written and Unavailable when the port is taken, all before any
@@ -110,7 +112,19 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             workloads=len(supervisor.workloads()),
         )  # fmt: skip
         parts = [part.run for part in (trust.member, certificate, supervisor, sessions) if part is not None]
-        await first_of(stop.wait(), supervise(partial(health.follow, sessions.is_heard, FOLLOW_SECONDS), *parts))
+        end = _drained(stop, health, supervisor, reporter) if settings.drain_on_stop else stop.wait()
+        await first_of(end, supervise(partial(health.follow, sessions.is_heard, FOLLOW_SECONDS), *parts))
+
+
+async def _drained(stop: asyncio.Event, health: Health, supervisor: Supervisor, reporter: Reporter) -> None:
+    """Returns when the process is to end, its workloads have ended, and the state service, if it answers, has their
+    statuses."""
+    await stop.wait()
+    await health.unready()
+    await supervisor.drain()
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(LAST_REPORT_SECONDS):
+            await reporter.all_received()
 
 
 def _launcher(

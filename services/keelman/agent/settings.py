@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.agent.shipping.shipping import ShippingLimits
+from keelman.agent.step import DRAIN_ORDER
 from keelman.agent.workloads.process_surroundings import Surroundings, surroundings_for
 from keelman.model.errors import InvalidArgument
 from keelman.model.rules.names import checked_name, legal_name
@@ -59,6 +60,11 @@ class Settings(ProcessSettings):
     home: Path | None = setting(None, "Folder of this node's files; empty means KEELMAN_HOME, else ~/.keelman.")
     grace_seconds: float = setting(
         40.0, "How long a workload may take to end before it is killed, and the agent itself.", unit="s", minimum=0.1
+    )
+    drain_on_stop: bool = setting(
+        False,
+        "Whether SIGTERM stops the workloads in good order before the agent ends; otherwise they keep running. For an "
+        "agent in a container, whose end takes its workloads along.",
     )
     unwell_seconds: float = setting(
         30.0,
@@ -132,6 +138,11 @@ class Settings(ProcessSettings):
         "2), scopes of systemd, or the agent itself, by polling. auto: the first of these that this host has.",
         choices=("auto", "cgroup", "systemd", "watchdog"),
     )
+
+    @property
+    def end_seconds(self) -> float:
+        """How long the agent may take to end: with `drain_on_stop` its workloads end first, one kind after another."""
+        return self.grace_seconds * (1 + len(DRAIN_ORDER) * self.drain_on_stop)
 
     @property
     def surroundings(self) -> Surroundings:

@@ -19,6 +19,8 @@ from keelman.api.node.v1.workload_pb2 import WorkloadStatus
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
+from keelman.rpc.health import is_serving
+from keelman.rpc.server import LIVE
 from keelman.runtime.processes.children import read_record
 from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.processes.process_trees import family
@@ -52,6 +54,20 @@ async def test_a_killed_child_is_started_again_at_once_and_its_leftovers_are_gon
     os.kill(second.pid, signal.SIGKILL)
     failed = ("worker/demo/0", "WORKLOAD_STATE_FAILED", 1)
     await eventually(lambda: failed in node.state.history)
+
+
+async def test_an_agent_in_a_container_ends_its_workloads_before_itself(node: Node) -> None:
+    node.state.assign(workload())
+    agent = node.agent(drain_on_stop="true")
+    running = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    assert await is_serving(node.address, service=LIVE)
+
+    assert await node.end(agent, signal.SIGTERM) == 0
+
+    assert not alive(running.pid)
+    assert node.state.statuses["worker/demo/0"].reason == "DRAINED"
+    node.agent()
+    await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
 
 
 async def test_a_killed_agent_is_followed_by_one_that_adopts(node: Node) -> None:

@@ -25,7 +25,9 @@ BOARDS = sorted((DEPLOY / "grafana").glob("*.json"))
 ALERTS = DEPLOY / "prometheus" / "alerts.yml"
 CHART = DEPLOY / "helm" / "keelman"
 HELM = Path(sys.executable).with_name("helm")
-KUBERNETES = "1.31"
+KUBERNETES = ("1.32", "1.34", "1.37")
+WITHOUT_SCHEMA = {"PodMonitor", "PrometheusRule"}
+"""Kinds of Prometheus' operator."""
 LATER = "10.1.2.3"
 """The value of each variable that refers to a field of the pod or to a secret."""
 NAME = re.compile(r"\bkeelman_[a-z_]+")
@@ -129,19 +131,72 @@ CHOICES = [
     (
         "networkPolicy.brokersFrom[0].podSelector.matchLabels.app=x",
         "networkPolicy.gatewayFrom[0].podSelector.matchLabels.app=y",
+        "networkPolicy.metricsFrom[0].podSelector.matchLabels.app=z",
+        "networkPolicy.executorsFrom[0].namespaceSelector.matchLabels.app=z",
     ),
+    (
+        "agent.spark.settings.master=spark://spark:7077",
+        "agent.spark.settings.pack=/srv/pack/pack.tar.gz",
+        "agent.spark.certificateSecret=spark",
+        "agent.spark.packVolume.persistentVolumeClaim.claimName=pack",
+    ),
+    ("monitoring.podMonitor=true", "monitoring.rules=true", "monitoring.boards=true", "monitoring.labels.release=prom"),
 ]
+
+
+def pods_of(objects: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """The pods' templates by the names of their owners."""
+    return {o["metadata"]["name"]: o["spec"]["template"] for o in objects if "template" in o.get("spec", {})}
+
+
+def test_the_chart_is_the_same_whenever_it_is_rendered() -> None:
+    """Else Argo CD, and `helm template`, would replace keys and passwords of a running installation."""
+    assert rendered() == rendered()
+    assert [entry for entry in rendered() if entry["kind"] == "Secret"] == []
+
+
+def test_secrets_that_are_named_need_no_job() -> None:
+    objects = rendered("state.keySecret=key", "database.urlSecret=url")
+    assert {o["kind"] for o in objects} & {"Job", "Role", "RoleBinding", "ServiceAccount"} == set()
+
+
+def test_only_agents_need_more_than_a_restricted_namespace_allows() -> None:
+    """https://kubernetes.io/docs/concepts/security/pod-security-standards/#restricted"""
+    pods = pods_of(rendered())
+    assert len(pods) == 5
+    for name, template in pods.items():
+        spec = template["spec"]
+        for container in spec["containers"]:
+            context = {**spec.get("securityContext", {}), **container["securityContext"]}
+            assert context["allowPrivilegeEscalation"] is False
+            assert context["capabilities"]["drop"] == ["ALL"]
+            assert context["seccompProfile"] == {"type": "RuntimeDefault"}
+            if name != "kn-agent":
+                assert context["runAsNonRoot"] is True, name
+                assert "add" not in context["capabilities"], name
+        kinds = {next(iter(v.keys() - {"name"})) for v in spec.get("volumes", ())}
+        assert kinds <= {"emptyDir", "secret", *(["hostPath"] if name == "kn-agent" else [])}, name
+
+
+def test_each_container_is_looked_at() -> None:
+    for name, template in pods_of(rendered()).items():
+        probes = {probe for c in template["spec"]["containers"] for probe in c if probe.endswith("Probe")}
+        if not name.startswith("kn-secrets-"):
+            assert probes >= {"startupProbe", "readinessProbe"}, name
+            assert name == "kn-postgresql" or "livenessProbe" in probes, name
 
 
 @pytest.mark.parametrize("settings", CHOICES, ids=[" ".join(settings) or "as it is" for settings in CHOICES])
 def test_the_chart_makes_objects_that_kubernetes_takes(settings) -> None:
     objects = rendered(*settings)
     for kubernetes_object in objects:
-        kubernetes_validate.validate(kubernetes_object, KUBERNETES, strict=True)
+        for version in KUBERNETES if kubernetes_object["kind"] not in WITHOUT_SCHEMA else ():
+            kubernetes_validate.validate(kubernetes_object, version, strict=True)
     names = [(entry["kind"], entry["metadata"]["name"]) for entry in objects]
     assert len(names) == len(set(names))
-    pods = {o["metadata"]["name"]: o["spec"]["template"] for o in objects if "template" in o.get("spec", {})}
-    assert pods.keys() - {"kn-postgresql"} == {"kn-state", "kn-gateway", "kn-agent"}
+    pods = pods_of(objects)
+    present = {name for name in pods if not name.startswith("kn-secrets-")}
+    assert present - {"kn-postgresql"} == {"kn-state", "kn-gateway", "kn-agent"}
     for entry in objects:
         if entry["kind"] == "Service":
             chosen = [p for p in pods.values() if entry["spec"]["selector"].items() <= p["metadata"]["labels"].items()]
@@ -153,16 +208,16 @@ def test_the_charts_containers_are_given_settings_that_there_are(settings) -> No
     for kubernetes_object in rendered(*settings):
         for container in kubernetes_object.get("spec", {}).get("template", {}).get("spec", {}).get("containers", ()):
             service, *run = container.get("args", ["postgresql"])
-            if service == "postgresql":
+            if service == "postgresql" or run[0] == "kubernetes-secrets":
                 continue
             assert run == ["run"]
             fields = {e["name"]: e.get("value", LATER) for e in container["env"]}
-            present = load(Program.of(service).settings, service, environment=fields)
-            assert {o.key for o in present.origins if o.source.startswith("environment")} == {
-                name.removeprefix(f"KEELMAN_{service.upper()}_").lower()
-                for name in fields
-                if name.startswith("KEELMAN")
-            }
+            left = {name for name in fields if name.startswith("KEELMAN")}
+            for program in (service, "spark") if service == "agent" else (service,):
+                present = load(Program.of(program).settings, program, environment=fields)
+                origins = {o.key for o in present.origins if o.source.startswith("environment")}
+                left -= {f"KEELMAN_{program.upper()}_{key.upper()}" for key in origins}
+            assert left == set()
 
 
 @pytest.mark.parametrize(
@@ -173,6 +228,7 @@ def test_the_charts_containers_are_given_settings_that_there_are(settings) -> No
         ("trust=nobody", "trust"),
         ("agent.hostPath=relative", "hostPath"),
         ("state.settings.A-B=1", "A-B"),
+        ("agent.spark.settings.master=spark://spark:7077", "certificateSecret"),
     ],
 )
 def test_the_chart_refuses_what_is_not_legal(setting, message) -> None:
@@ -186,4 +242,5 @@ def test_nothing_is_started_again_for_what_another_process_lacks() -> None:
     for file in sorted((CHART / "templates").glob("*.yaml")):
         lines = file.read_text().splitlines()
         looked_at = [lines[n + 1].strip() for n, line in enumerate(lines) if "livenessProbe:" in line]
-        assert looked_at == ["httpGet: {path: /healthz, port: http}"] * len(looked_at), file.name
+        alive = re.compile(r"httpGet: \{path: /healthz, port: http\}|grpc: \{port: \d+, service: live\}")
+        assert [text for text in looked_at if not alive.fullmatch(text)] == [], file.name

@@ -51,3 +51,37 @@ runAsNonRoot: true
 runAsUser: 7400
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
+
+{{/* The pod that creates the release's Secrets. */}}
+{{- define "keelman.secretsPod" -}}
+metadata:
+  labels: {{- include "keelman.selector" (list . "secrets") | nindent 4 }}
+spec:
+  serviceAccountName: {{ include "keelman.name" . }}-secrets
+  restartPolicy: OnFailure
+  imagePullSecrets: {{- toYaml .Values.imagePullSecrets | nindent 4 }}
+  containers:
+    - name: secrets
+      image: {{ include "keelman.image" . }}
+      imagePullPolicy: {{ .Values.image.pullPolicy }}
+      args:
+        - state
+        - kubernetes-secrets
+        - --release={{ include "keelman.name" . }}
+        {{- if not .Values.state.keySecret }}
+        - --key={{ include "keelman.keySecret" . }}
+        {{- end }}
+        {{- if not .Values.database.urlSecret }}
+        - --database={{ include "keelman.urlSecret" . }}
+        - --database-host={{ include "keelman.name" . }}-postgresql.{{ .Release.Namespace }}.svc
+        {{- end }}
+      resources:
+        requests: {cpu: 50m, memory: 64Mi}
+      securityContext: {{- include "keelman.confined" . | nindent 8 }}
+      volumeMounts:
+        - {name: home, mountPath: /var/lib/keelman}
+        - {name: tmp, mountPath: /tmp}
+  volumes:
+    - {name: home, emptyDir: {}}
+    - {name: tmp, emptyDir: {}}
+{{- end -}}
