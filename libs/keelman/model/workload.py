@@ -60,7 +60,10 @@ UNHEALTHY = "UNHEALTHY"
 """Reason of a process that was ready, runs, and no longer passes its health check."""
 SPARK_UNREACHABLE = "SPARK_UNREACHABLE"
 """Reason of a running worker whose Spark service does not answer it: it copies nothing."""
-REACH_PROBLEMS = BROKER_PROBLEMS | {SPARK_UNREACHABLE}
+NO_EXECUTORS, WAITING_FOR_CORES, SPARK_LOST = "NO_EXECUTORS", "WAITING_FOR_CORES", "SPARK_LOST"
+SPARK_PROBLEMS = frozenset({NO_EXECUTORS, WAITING_FOR_CORES, SPARK_LOST})
+"""Reasons of a Spark service whose slots wait: its cluster gives it no executor, or too few cores; or Spark is lost."""
+REACH_PROBLEMS = BROKER_PROBLEMS | SPARK_PROBLEMS | {SPARK_UNREACHABLE}
 REFUSED = "REFUSED"
 """Reason of a process that ended by itself because it refused its settings."""
 LASTING = frozenset(

@@ -28,6 +28,8 @@ from keelman.spark.slots.choice import Slot, SlotLimits, SlotState
 from keelman.spark.slots.mailbox import Mailbox
 from keelman.spark.slots.placing import Placing
 from keelman.spark.slots.pool import Jobs, SlotPool, Times
+from keelman.spark.slots.scarcity import Scarcity
+from keelman.spark.slots.shortage import Shortage
 from keelman.spark.slots.usage import SlotUsageTotals
 
 log = get_logger()
@@ -50,6 +52,7 @@ class Dispatcher:
         unfit: Callable[[StartTicket], str],
         look_at: LookAt,
         end_of: Callable[[int], str],
+        shortage: Callable[[], Shortage | None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.book = RunBook()
@@ -65,6 +68,7 @@ class Dispatcher:
             self.book, self._life, self.pool, self.leases, busy=self._busy, limits=limits, clock=clock
         )
         self._bounder = Bounder(self.pool, self.leases)
+        self._scarcity = Scarcity(self.book, self._life, self.pool, self._placing, shortage)
         self._ticked = self._looked = clock()
 
     def greet(
@@ -265,6 +269,7 @@ class Dispatcher:
                 self._life.fail(run, "MEMORY_BOUND", message)
         if self.draining:
             return
+        self._scarcity.look(now)
         self.place()
         for run in self.book.live():
             if run.copy_run.state == COPY_RUN_STATE_RUNNING and not run.copy_run.part:

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
-from keelman.api.copy.v1.worker_link_service_pb2 import LeaseRenewed, LinkWelcome, OpenLinkRequest, OpenLinkResponse
+from keelman.api.copy.v1.worker_link_service_pb2 import (
+    LeaseRenewed,
+    LinkWelcome,
+    OpenLinkRequest,
+    OpenLinkResponse,
+    SparkCores,
+)
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceServicer
 from keelman.engine.slot.updates import UpdateQueue
 from keelman.model.errors import Conflict, InvalidArgument
@@ -25,9 +31,16 @@ RENEWED = RunUpdate()
 class LinkApi(WorkerLinkServiceServicer):
     """Serves WorkerLinkService."""
 
-    def __init__(self, dispatcher: Dispatcher, lease_seconds: float, problem: Callable[[], str] = str) -> None:
-        """`problem` returns why there is no Spark, empty while there is."""
-        self._dispatcher, self._lease_seconds, self._problem = dispatcher, lease_seconds, problem
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        lease_seconds: float,
+        problem: Callable[[], str] = str,
+        cores: Callable[[], tuple[int, int] | None] = lambda: None,
+    ) -> None:
+        """`problem` returns why there is no Spark, empty while there is; `cores` those that a cluster's executors have
+        and those that slots need, None where that is not known."""
+        self._dispatcher, self._lease_seconds, self._problem, self._cores = dispatcher, lease_seconds, problem, cores
 
     async def OpenLink(  # type: ignore[override]  # writes through the context: reader and writer side by side
         self, requests: AsyncIterator[OpenLinkRequest], context: Context
@@ -71,6 +84,8 @@ class LinkApi(WorkerLinkServiceServicer):
             update = await updates.get()
             if update is RENEWED:
                 renewed = LeaseRenewed(usage=self._dispatcher.usage(owner), problem=self._problem())
+                if (cores := self._cores()) is not None:
+                    renewed.cores.CopyFrom(SparkCores(have=cores[0], wanted=cores[1]))
                 await context.write(OpenLinkResponse(renewed=renewed))
             else:
                 await context.write(OpenLinkResponse(update=update))

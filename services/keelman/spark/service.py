@@ -36,8 +36,8 @@ from keelman.spark.masters.pack import FOLDER, Pack
 from keelman.spark.masters.resources import cores_of
 from keelman.spark.masters.restarted_spark import RestartedSpark
 from keelman.spark.masters.slot_home import SlotHome, SlotListener
+from keelman.spark.reach import ShortageNote
 from keelman.spark.settings import Settings
-from keelman.spark.slots.pool import Times
 from keelman.spark.waits import settled
 from keelman.workers.client_properties import read_client_properties
 
@@ -100,21 +100,17 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         dispatcher = Dispatcher(
             jobs,
             settings.limits(cores_of(settings, master, properties(settings.spark_properties))),
-            Times(
-                settings.lease_seconds,
-                settings.slot_beat_timeout_seconds,
-                settings.slot_idle_seconds,
-                settings.slot_start_timeout_seconds,
-            ),
+            settings.times,
             busy_bytes_per_second=settings.busy_bytes_per_second,
             changed=(watchers.changed, reporter.changed),
             unfit=partial(unfit, master),
             look_at=jobs.look_at,
             end_of=partial(end_of, folder),
+            shortage=lambda: spark.shortage,
         )
         health = await stack.enter_async_context(
             serve(
-                *services(dispatcher, watchers, settings, lambda: spark.problem),
+                *services(dispatcher, watchers, settings, spark),
                 host=settings.host,
                 port=settings.port or None,
                 socket=settings.health_socket,
@@ -128,7 +124,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         jobs.warm_up()
         await health.ready()
         log.info("serving", host=settings.host, port=settings.port, seconds=round(time.monotonic() - begun, 2))
-        await first_of(_tick(dispatcher, reporter), stop.wait())
+        note = ShortageNote(settings.reach_file, lambda: spark.shortage)
+        stack.callback(note.forget)
+        await first_of(_tick(dispatcher, reporter, note.look), stop.wait())
         await health.unready()
         await drain(dispatcher, reporter, settings.grace_seconds * 0.75)
 
@@ -181,11 +179,9 @@ async def open_slot_listener(listener: SlotListener, dispatcher: Dispatcher) -> 
         yield
 
 
-def services(
-    dispatcher: Dispatcher, watchers: Watchers, settings: Settings, problem: Callable[[], str] = str
-) -> list[RpcService]:
-    """Returns the services of the port. `problem` tells workers why there is no Spark, empty while there is."""
-    links = LinkApi(dispatcher, settings.lease_seconds, problem)
+def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings, spark: RestartedSpark) -> list[RpcService]:
+    """Returns the services of the port. Workers hear from `spark` why it runs nothing, and which cores it has."""
+    links = LinkApi(dispatcher, settings.lease_seconds, lambda: spark.problem, lambda: spark.cores)
     return [RpcService.of(api) for api in (links, SlotApi(dispatcher), SparkCopyRunApi(dispatcher, watchers))]
 
 
@@ -202,9 +198,10 @@ async def drain(dispatcher: Dispatcher, reporter: CopyRunReporter, seconds: floa
     await first_of(wait(), _tick(dispatcher, reporter))
 
 
-async def _tick(dispatcher: Dispatcher, reporter: CopyRunReporter) -> None:
+async def _tick(dispatcher: Dispatcher, reporter: CopyRunReporter, look: Callable[[], None] = lambda: None) -> None:
     while True:
         dispatcher.tick()
+        look()
         reporter.flush()
         await asyncio.sleep(TICK_SECONDS)
 

@@ -10,6 +10,7 @@ from keelman.runtime.processes.processors import processors
 from keelman.runtime.settings import setting
 from keelman.spark.master_settings import MasterSettings
 from keelman.spark.slots.choice import SlotLimits
+from keelman.spark.slots.pool import Times
 
 SHARED_SLOTS = 4
 WARM_A_PROCESSOR = 4
@@ -38,6 +39,9 @@ class Settings(MasterSettings):
     )
     reports_properties_file: Path | None = setting(
         None, "Client properties, named as in Java, with which these brokers are reached: a .properties file."
+    )
+    reach_file: Path | None = setting(
+        None, "File in which the service notes for its agent why slots wait; empty notes nothing."
     )
     lease_seconds: float = setting(
         3.0, "A worker that does not renew its lease for this long has its copy runs cut.", unit="s", minimum=0.5
@@ -85,6 +89,16 @@ class Settings(MasterSettings):
     def folder(self) -> Path:
         """The folder that Spark writes to."""
         return self.work_folder or Home.default().workload("spark")
+
+    @property
+    def times(self) -> Times:
+        """The time-outs of leases and slots."""
+        return Times(
+            self.lease_seconds,
+            self.slot_beat_timeout_seconds,
+            self.slot_idle_seconds,
+            self.slot_start_timeout_seconds,
+        )
 
     def limits(self, cores: int | None = None) -> SlotLimits:
         """Returns the limits for the numbers of slots and copy runs. `cores` are those that a cluster's executors may

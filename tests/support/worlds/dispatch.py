@@ -16,6 +16,7 @@ from keelman.spark.dispatch import Dispatcher
 from keelman.spark.slots.choice import Slot, SlotLimits, SlotState
 from keelman.spark.slots.mailbox import Mailbox
 from keelman.spark.slots.pool import Times
+from keelman.spark.slots.shortage import Shortage
 
 PENDING, RUNNING = states.COPY_RUN_STATE_PENDING, states.COPY_RUN_STATE_RUNNING
 ENDED, FAILED = states.COPY_RUN_STATE_ENDED, states.COPY_RUN_STATE_FAILED
@@ -30,6 +31,7 @@ class World:
     limits: SlotLimits = field(default_factory=lambda: SlotLimits(1, 2, 2))
     busy: float = 0.0
     now: float = 1000.0
+    shortage: Shortage | None = None
     ends: dict[int, str] = field(default_factory=dict)
     started: list[Slot] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -47,6 +49,7 @@ class World:
             unfit=lambda ticket: "",
             look_at=lambda task, data, done: None,
             end_of=lambda pid: self.ends.get(pid, ""),
+            shortage=lambda: self.shortage,
             clock=lambda: self.now,
         )
 

@@ -132,6 +132,7 @@ def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> Prepare
         "node": workload.node,
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
         "health_socket": socket,
+        "reach_file": folder / reach_note.FILE,
     }
     files = _reports_file(spec.reports_client_properties, folder, settings)
     files["settings.toml"] = toml(settings)

@@ -67,9 +67,12 @@ class ConnectServer:
             self._session.interruptOperation(operation)
 
     @property
-    def problem(self) -> str:
+    def shortage(self) -> None:
         """None is known: a server does not show its executors."""
-        return ""
+
+    @property
+    def cores(self) -> None:
+        """None are known, for the same reason."""
 
     async def lost(self, unable: Callable[[], None]) -> None:
         """Raises when the server is gone, or no longer knows this session."""

@@ -26,6 +26,8 @@ from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
 from keelman.spark.masters.jvm import JvmGateway, command, jvm
 from keelman.spark.masters.master import Master, MasterKind
+from keelman.spark.masters.resources import EXECUTOR_CORES
+from keelman.spark.slots.shortage import Shortage
 
 log = get_logger()
 
@@ -119,9 +121,10 @@ def session_configuration(master: str, folder: str) -> dict[str, str]:
 class Driver:
     """Jobs through the JVM of our own (keelman.spark.masters.jobs.Spark)."""
 
-    def __init__(self, session: Any, process: Process, master: Master) -> None:
+    def __init__(self, session: Any, process: Process, master: Master, executor_cores: int) -> None:
+        """`executor_cores` are those of each executor of a cluster."""
         self._session, self._process = session, process
-        self._watch = ExecutorWatch(master.shown) if master.kind is MasterKind.STANDALONE else None
+        self._watch = ExecutorWatch(master.shown, executor_cores) if master.kind is MasterKind.STANDALONE else None
         self._jobs: set[str] = set()
         self._sessions = SparkSessions(session)
         self._data = DataSets(self._sessions)
@@ -158,9 +161,14 @@ class Driver:
             self._jobs.discard(job)
 
     @property
-    def problem(self) -> str:
-        """The problem that a cluster gives it no executor."""
-        return "" if self._watch is None else self._watch.problem
+    def shortage(self) -> Shortage | None:
+        """The reason why slots wait for a cluster's executors or cores."""
+        return None if self._watch is None else self._watch.shortage
+
+    @property
+    def cores(self) -> tuple[int, int] | None:
+        """The cores that a cluster's executors have, and those that slots need."""
+        return None if self._watch is None else self._watch.cores
 
     async def lost(self, unable: Callable[[], None]) -> None:
         """Raises when the JVM has ended or Spark in it has stopped, as it does without a master. Calls `unable` when
@@ -181,7 +189,6 @@ class Driver:
                 async with deadline(FROZEN_SECONDS, frozen):
                     executors = await asyncio.to_thread(_executors, self._session.sparkContext)
                 if self._watch.note(executors=executors, jobs=len(self._jobs)):
-                    log.warning("no_executor", error=self.problem, jobs=len(self._jobs))
                     unable()
             await asyncio.sleep(LOOK_SECONDS)
 
@@ -217,7 +224,8 @@ async def driver(
 
         try:
             await first_of(open_it(), stop.wait(), broken())
-            yield None if session is None else Driver(session, process, master)
+            cores = int(configuration.get(EXECUTOR_CORES, "1"))
+            yield None if session is None else Driver(session, process, master, cores)
         finally:
             await loop.run_in_executor(None, forget_session)
 

@@ -1,39 +1,58 @@
-"""Decides from the executors that a Spark has whether it can run slots. Pure but for the clock."""
+"""Decides from the executors that a Spark has whether it can run all slots. Pure but for the clock."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 
+from keelman.spark.slots.shortage import Shortage, no_executors, waiting_for_cores
+
 WITHOUT_SECONDS = 10.0
 """The time that jobs may wait without any executor: one takes some seconds to start."""
+SHORT_SECONDS = 15.0
+"""The time that jobs may wait for cores, since the last executor came: more of them may still be starting."""
 
 
 class ExecutorWatch:
-    """Notified again and again of the numbers of executors and jobs."""
+    """Notified again and again of the numbers of executors and jobs. A job needs one core."""
 
-    def __init__(self, master: str, clock: Callable[[], float] = time.monotonic) -> None:
-        """`master` is its name for people."""
-        self._master, self._clock = master, clock
-        self._since: float | None = None
+    def __init__(self, master: str, cores: int, clock: Callable[[], float] = time.monotonic) -> None:
+        """`master` is its name for people, `cores` those of each executor."""
+        self._master, self._cores, self._clock = master, cores, clock
+        self._without: float | None = None  # since when jobs have waited without any executor
+        self._short: float | None = None  # since when jobs have waited for cores, and no executor has come
+        self._executors = self._jobs = 0
         self._noted = False
 
     def note(self, *, executors: int, jobs: int) -> bool:
-        """Takes the numbers; returns whether a problem has begun just now."""
+        """Takes the numbers; returns whether slots have begun to wait without any executor for too long just now."""
+        now, has_grown = self._clock(), executors > self._executors
+        self._executors, self._jobs = executors, jobs
         if executors or not jobs:
-            self._since, self._noted = None, False
-        elif self._since is None:
-            self._since = self._clock()
-        is_new = bool(self.problem) and not self._noted
+            self._without, self._noted = None, False
+        elif self._without is None:
+            self._without = now
+        if jobs <= executors * self._cores:
+            self._short = None
+        elif self._short is None or has_grown:
+            self._short = now
+        shortage = self.shortage
+        is_new = shortage is not None and shortage.nothing_runs and not self._noted
         self._noted |= is_new
         return is_new
 
     @property
-    def problem(self) -> str:
-        """Why no slot can run, for people; empty while one can, or no job waits."""
-        if self._since is None or self._clock() - self._since < WITHOUT_SECONDS:
-            return ""
-        return (
-            f"{self._master} gives it no executor: start workers of that cluster, or give them free cores and memory "
-            "for one"
-        )
+    def cores(self) -> tuple[int, int]:
+        """The cores that executors have, and those that jobs need."""
+        return self._executors * self._cores, self._jobs
+
+    @property
+    def shortage(self) -> Shortage | None:
+        """Why slots wait; None while none does, or not for long."""
+        now = self._clock()
+        if self._without is not None:
+            waits = now - self._without >= WITHOUT_SECONDS
+            return no_executors(self._master, self._jobs) if waits else None
+        if self._short is not None and now - self._short >= SHORT_SECONDS:
+            return waiting_for_cores(self._master, self._executors * self._cores, self._jobs)
+        return None

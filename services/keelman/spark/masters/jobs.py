@@ -21,6 +21,7 @@ from keelman.spark.copy_runs.kinds import folder_of
 from keelman.spark.data_sets.reads import PartRequest, Split, Unread, Work, lasting, problem
 from keelman.spark.data_sets.writes import sink_of
 from keelman.spark.slots.choice import Slot
+from keelman.spark.slots.shortage import Shortage
 
 log = get_logger()
 
@@ -52,12 +53,16 @@ class Spark(JobRunner, Protocol):
     """One life of Spark."""
 
     @property
-    def problem(self) -> str:
-        """Why no job can run at present, for people; empty while one can."""
+    def shortage(self) -> Shortage | None:
+        """Why slots wait; None while none does for long, or that is not known."""
+
+    @property
+    def cores(self) -> tuple[int, int] | None:
+        """The cores that executors have, and those that slots need; None where that is not known."""
 
     async def lost(self, unable: Callable[[], None]) -> None:
-        """Raises Unavailable (SPARK_LOST) as soon as no further job can run; never returns. Calls `unable` each time a
-        `problem` begins."""
+        """Raises Unavailable (SPARK_LOST) as soon as no further job can run; never returns. Calls `unable` each time
+        a `shortage` of all executors begins."""
 
 
 class SparkJobs:

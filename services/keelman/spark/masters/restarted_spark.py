@@ -16,6 +16,7 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.spark.data_sets.reads import PartRequest, Split, Work
 from keelman.spark.masters.jobs import Spark
+from keelman.spark.slots.shortage import Shortage, spark_lost
 
 log = get_logger()
 
@@ -37,10 +38,24 @@ class RestartedSpark:
         self._lost = ""
 
     @property
-    def problem(self) -> str:
-        """Why there is no Spark now, once there was one, or why it can run nothing; empty while it can."""
+    def shortage(self) -> Shortage | None:
+        """Why there is no Spark now, once there was one, or why slots wait for it; None while they need not."""
         spark = self._spark
-        return self._lost or ("" if spark is None else spark.problem)
+        if self._lost:
+            return spark_lost(self._lost)
+        return None if spark is None else spark.shortage
+
+    @property
+    def problem(self) -> str:
+        """Why no slot can run, for people; empty while one can."""
+        shortage = self.shortage
+        return f"{shortage.reason}: {shortage.message}" if shortage is not None and shortage.nothing_runs else ""
+
+    @property
+    def cores(self) -> tuple[int, int] | None:
+        """The cores that executors of a cluster have, and those that slots need; None where that is not known."""
+        spark = self._spark
+        return None if spark is None else spark.cores
 
     async def live(self, unable: Callable[[], None] = lambda: None) -> None:
         """Keeps Spark running until cancelled or the service has to stop. Calls `unable` when it can run nothing.

@@ -30,6 +30,7 @@ class Slot:
     heard: float = 0.0
     standstill: float = 0.0  # seconds that it may be silent from `heard` on, beside the usual ones, as it announced
     empty_since: float = 0.0
+    waited: float = 0.0  # seconds for which it waited for a core of its cluster, and so could not start
     pid: int = 0
     memory_bytes: int = 0
     cpu_seconds: float = 0.0

@@ -43,6 +43,7 @@ class Placing:
     busy: Busy
     limits: SlotLimits
     clock: Callable[[], float]
+    scarce_until: float = 0.0  # cores are scarce until then: no slot is started that its worker can do without
     _problems: dict[Start, StartProblem] = field(default_factory=dict)
     _apart: set[tuple[Owner, tuple[str, str, int]]] = field(default_factory=set)
 
@@ -112,7 +113,7 @@ class Placing:
 
     def keeps(self, slot: Slot) -> bool:
         """Returns whether an empty slot stays, however long it is empty."""
-        ready = self.limits.warm and self.leases.stands(slot.owner)
+        ready = self.limits.warm and self.leases.stands(slot.owner) and not self._is_scarce
         return ready and keeps(slot, self.pool.slots.values(), self.limits)
 
     def misplaced(self) -> list[tuple[Run, str]]:
@@ -161,7 +162,16 @@ class Placing:
         )
 
     def _choice(self, owner: Owner, need: Need) -> SlotPlace | NewSlot | Wait:
+        if self._is_scarce and not need.plugin and not need.data:
+            shared = [s for s in self.pool.of(owner) if s.state is SlotState.ATTACHED and not s.alone]
+            loaded = min(shared, key=lambda s: (len(s.runs), s.started, s.id), default=None)
+            if loaded is not None and len(loaded.runs) < self.limits.runs_per_slot:
+                return SlotPlace(loaded)
         return choose(owner, self.pool.slots.values(), self.limits, need, may_start=self._may_start(owner))
+
+    @property
+    def _is_scarce(self) -> bool:
+        return self.clock() < self.scarce_until
 
     def _may_start(self, owner: Owner) -> bool:
         """Returns whether another slot fits the worker's memory; the first one always does."""
@@ -179,7 +189,9 @@ class Placing:
 
     def _keep_warm(self, owner: Owner) -> None:
         problem = self._problems.get((owner, ""))
-        held = not self.leases.stands(owner) or (problem is not None and problem.until > self.clock())
+        held = (
+            self._is_scarce or not self.leases.stands(owner) or (problem is not None and problem.until > self.clock())
+        )
         if not held and self._may_start(owner) and warm(owner, self.pool.slots.values(), self.limits):
             self.pool.start(owner, NewSlot())
 

@@ -200,7 +200,7 @@ class SlotPool:
                 self._ending[slot.id] = now
                 self.jobs.cancel(slot.id)
         elif slot.state is SlotState.STARTING:
-            if now - slot.started > self.times.slot_start:
+            if now - slot.started - slot.waited > self.times.slot_start:
                 self._on_start_failure(slot, f"it did not call home within {self.times.slot_start:g} s")
         elif now - slot.heard > self.times.beat + slot.standstill:
             held = ": its plugin may hold the interpreter" if slot.plugin else ""

@@ -26,6 +26,12 @@ LEADER = Family("keelman_worker_leader", GAUGE, "1 while the worker leads its gr
 LOSSES = Family("keelman_worker_place_losses_total", COUNTER, "How often the group has lost this worker.")
 LINK = Family("keelman_worker_spark_link", GAUGE, "1 while there is a link to the Spark service.")
 TAKES_TASKS = Family("keelman_worker_takes_tasks", GAUGE, "1 while the worker takes tasks: it has its Spark service.")
+SPARK_CORES = Family(
+    "keelman_worker_spark_cores", GAUGE, "Cores that the Spark service has on its cluster, for all its workers."
+)
+SPARK_CORES_WANTED = Family(
+    "keelman_worker_spark_cores_wanted", GAUGE, "Cores that the slots of the Spark service need on its cluster."
+)
 CONFIG_OFFSET = Family("keelman_worker_config_offset", GAUGE, "How far the config topic has been read.")
 CONNECTORS = Family("keelman_worker_connectors", GAUGE, "Connectors of this worker, by state.")
 TASKS = Family("keelman_worker_tasks", GAUGE, "Tasks of this worker, by state.")

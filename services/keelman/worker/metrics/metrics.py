@@ -87,6 +87,9 @@ class Metrics:
         }
         out.add(names.INFO, 1, labels_of(labels))
         usage, own = self._link.usage, self._process.cpu_times()
+        if (cores := self._link.cores) is not None:
+            out.add(names.SPARK_CORES, cores.have)
+            out.add(names.SPARK_CORES_WANTED, cores.wanted)
         tasks = sum(work.is_task for work in works)
         for family, value in (
             (names.START, self._process.create_time()),

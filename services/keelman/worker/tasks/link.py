@@ -70,7 +70,8 @@ class CopyRunListener(Protocol):
 
 
 class SparkLink:
-    """One link at a time. `usage` is the slots' use by the last answer to a renewal."""
+    """One link at a time. `usage` is the slots' use by the last answer to a renewal, `cores` those of a cluster, None
+    where none are known."""
 
     def __init__(
         self,
@@ -98,6 +99,7 @@ class SparkLink:
         self._why = absence
         self._problem = ""  # of the last try to open a link or, while there is one, of the Spark behind it
         self.usage = wire.SlotUsage()
+        self.cores: wire.SparkCores | None = None
         self.up = asyncio.Event()
 
     @property
@@ -204,6 +206,7 @@ class SparkLink:
             elif kind == "renewed":
                 self._renewed, self._asked = time.monotonic(), None
                 self.usage = answer.renewed.usage
+                self.cores = answer.renewed.cores if answer.renewed.HasField("cores") else None
                 self._note_spark(answer.renewed.problem)
             elif kind == "update":
                 runs.update(answer.update)
