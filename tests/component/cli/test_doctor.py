@@ -49,6 +49,7 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
             assert "has 3 partitions" in findings["topics", f"worker-cluster/{name}"]
             text = (await prompt.run(["doctor"])).out
             assert f"config topic {name}.connect-configs has cleanup.policy=delete" in text
+            assert f"connector policy of {name}: open" in text.splitlines()
             assert text.splitlines()[-1].startswith(
                 "5 findings; looked at 2 nodes, 2 broker-clusters, 1 worker-cluster"
             )

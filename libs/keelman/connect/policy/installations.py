@@ -10,11 +10,13 @@ from keelman.connect.policy.policy import (
     DENIED,
     INSTALLATION,
     NO_HOSTS,
+    OWN,
     PATHS,
     PROVIDERS,
     policies_of,
 )
 from keelman.model.errors import InvalidArgument
+from keelman.model.keys import under
 
 OPEN, STRICT, AUTO = "open", "strict", "auto"
 KINDS: Mapping[str, Mapping[str, str]] = {
@@ -37,3 +39,12 @@ def rules_of(kind: str, own: Mapping[str, str], *, field: str) -> dict[str, str]
     except InvalidArgument as error:
         raise InvalidArgument(f"{field}: {error.message}", metadata={"field": field}) from None
     return rules
+
+
+def summary(worker: Mapping[str, str]) -> str:
+    """Returns the policy in a worker's properties in a few words: `strict`, or `open, with its own topics.denied`."""
+    rules = under(INSTALLATION, worker)
+    kind = STRICT if KINDS[STRICT].keys() <= rules.keys() else OPEN
+    own = {key for key in under(OWN, worker) if not f"{OWN}{key}".startswith(INSTALLATION)}
+    own |= {rule for rule, text in rules.items() if KINDS[kind].get(rule) != text}
+    return f"{kind}, with its own {', '.join(sorted(own))}" if own else kind

@@ -10,7 +10,8 @@ from typing import Any, TypeAlias
 from keelman.api.connect.v1 import worker_cluster_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as grpc
-from keelman.model.cluster import WorkerCluster, WorkerClusterSpec
+from keelman.connect.policy.installations import summary
+from keelman.model.cluster import WorkerCluster, WorkerClusterSpec, WorkerEngine
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of, value_of
@@ -169,6 +170,9 @@ class WorkerClusterApi(NounApi[NounParts], grpc.WorkerClusterServiceServicer):
         seen = measured(workers, self.parts.reports.recent_usage, worker_cluster.spec.limits)
         if seen.cpu_percent is not None:
             message.status.cpu_percent = round(seen.cpu_percent, 1)
+        if worker_cluster.spec.engine is WorkerEngine.KEELMAN:
+            rules = {**worker_cluster.spec.properties, **self.parts.named_brokers.rules}
+            message.status.connector_policy = summary(rules)
         message.status.log_problems.extend(problem_messages(*(worker.status for worker in workers)))
         judge(message.status, [m for m in map(self.parts.reports.membership, workers) if m is not None])
         return message

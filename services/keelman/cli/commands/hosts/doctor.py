@@ -33,13 +33,14 @@ def doctor(*, output: TextForm = "text", target: GatewayTarget) -> int:
     code 1 where there is one."""
     form = checked_format(output, TEXT_FORMATS)
     home, findings, looked_at = home_of(target.home), list[Finding](), dict[str, int]()
+    policies: dict[str, str] = {}
     if running_system(home) is not None:
         findings += home_findings(home.root)
 
     async def body(client: Gateway) -> None:
         place = target.place
         findings.extend(await degraded_findings(place.http, place.context.certificates))
-        findings.extend(await _look(client, looked_at))
+        findings.extend(await _look(client, looked_at, policies))
 
     try:
         target.run(body)
@@ -47,24 +48,29 @@ def doctor(*, output: TextForm = "text", target: GatewayTarget) -> int:
         place = target.place
         findings += asyncio.run(gateway_findings(place.address, place.source, error))
     if form != "text":
-        print_document({"findings": [asdict(finding) for finding in findings], "looked_at": looked_at}, form)
+        listed = [asdict(finding) for finding in findings]
+        print_document({"findings": listed, "looked_at": looked_at, "connector_policies": policies}, form)
     else:
         for finding in findings:
             print(on_one_line(f"{finding.check}: {finding.subject}: {finding.problem}"))
             print(on_one_line(f"    {finding.remedy}"))
+        for name, policy in policies.items():
+            print(on_one_line(f"connector policy of {name}: {policy}"))
         seen = ", ".join(quantity(number, noun) for noun, number in looked_at.items())
         print(quantity(len(findings), "finding") + (f"; looked at {seen}" if seen else ""))
     return FAILED if findings else OK
 
 
-async def _look(client: Gateway, looked_at: dict[str, int]) -> list[Finding]:
-    """Findings from the gateway's knowledge, and from brokers' answers to this host."""
+async def _look(client: Gateway, looked_at: dict[str, int], policies: dict[str, str]) -> list[Finding]:
+    """Findings from the gateway's knowledge, and from brokers' answers to this host. Notes the numbers of resources by
+    kind, and the policies for connectors by worker cluster."""
     listed: dict[str, Any] = {}
     kinds_asked = (kinds.NODES, kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS, kinds.TOPICS, kinds.DEFINITIONS)
     for kind in kinds_asked:
         listed[kind.plural] = await client.list(kind)
         looked_at[kind.singular] = len(listed[kind.plural])
     brokers, workers = listed[kinds.BROKER_CLUSTERS.plural], listed[kinds.WORKER_CLUSTERS.plural]
+    policies |= {w.name: w.status.connector_policy for w in workers if w.status.connector_policy}
     findings = [
         *node_findings(listed[kinds.NODES.plural], version(), workers),
         *broker_findings(brokers, workers),

@@ -134,13 +134,15 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
 
 
 def copying_of(cluster: Any, workers: Sequence[Any]) -> dict[str, Any]:
-    """The connectors and tasks of a worker cluster's workers, and the connectors with problems."""
+    """The connectors and tasks of a worker cluster's workers, the connectors with problems, and the policy for
+    connectors."""
     members = [worker.membership for worker in workers if worker.worker_cluster == cluster.name]
     return {
         "connectors": sum(member.connectors for member in members),
         "tasks": sum(member.tasks for member in members),
         "problem_connectors": cluster.status.problem_connectors,
         "verdict": cluster.status.verdict,
+        "connector_policy": cluster.status.connector_policy,
     }
 
 
@@ -179,3 +181,5 @@ def _print_tables(document: dict[str, Any]) -> None:
         if c.get("connectors") or c.get("verdict"):
             counts = f"{quantity(c['connectors'], 'connector')}, {quantity(c['tasks'], 'task')}"
             print(f"  {counts}: {c['verdict'] or 'all well'}")
+        if c.get("connector_policy"):
+            print(f"  connector policy: {c['connector_policy']}")

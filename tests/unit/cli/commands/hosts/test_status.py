@@ -43,10 +43,12 @@ def test_a_cluster_is_shown_with_what_its_workers_copy() -> None:
         Worker(worker_cluster=name, membership=membership)
         for name, membership in [*members, ("other", WorkerMembership())]
     ]
-    status = WorkerClusterStatus(problem_connectors=1, verdict="1 connector has problems: x FAILED (no such topic)")
+    verdict = "1 connector has problems: x FAILED (no such topic)"
+    status = WorkerClusterStatus(problem_connectors=1, verdict=verdict, connector_policy="strict")
     assert copying_of(WorkerCluster(name="wc", status=status), workers) == {
         "connectors": 2,
         "tasks": 4,
         "problem_connectors": 1,
-        "verdict": "1 connector has problems: x FAILED (no such topic)",
+        "verdict": verdict,
+        "connector_policy": "strict",
     }
