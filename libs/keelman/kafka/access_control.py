@@ -16,6 +16,7 @@ from aiokafka.protocol.admin import CreateAclsRequest, DeleteAclsRequest, Descri
 
 from keelman.kafka.clients import no_broker
 from keelman.kafka.leaders.client import LeaderClient, answer_of_any, open_client
+from keelman.kafka.security.pattern_types import LITERAL, PREFIXED
 from keelman.kafka.topic_brokers import refusal
 from keelman.model.errors import FailedPrecondition
 
@@ -23,7 +24,6 @@ CLIENT = "keelman-access"
 AT_ONCE = 500
 """The most rules in one request."""
 ANY_HOST = "*"
-LITERAL, PREFIXED = "LITERAL", "PREFIXED"
 ALLOW, DENY = "ALLOW", "DENY"
 _ANY = 1
 _RESOURCES = {"TOPIC": 2, "GROUP": 3, "CLUSTER": 4, "TRANSACTIONAL_ID": 5, "DELEGATION_TOKEN": 6, "USER": 7}

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
 
+from keelman.kafka.security.pattern_types import LITERAL, PREFIXED
 from keelman.workers.properties.storage_topics import storage_topics_of
 
-LITERAL, PREFIXED = "LITERAL", "PREFIXED"
 SINKS = "connect-*"
 """The groups of sinks, by Kafka Connect's naming."""
 REPORTS = "keelman.reports."

@@ -14,7 +14,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from keelman.kafka.access_control import DENY, LITERAL, PREFIXED, AccessBinding, AccessControl
+from keelman.kafka.access_control import DENY, AccessBinding, AccessControl
+from keelman.kafka.security.pattern_types import LITERAL, PREFIXED
 from keelman.model.errors import FailedPrecondition
 from support.brokers.secure_broker import secure_broker
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from keelman.kafka.access_control import ALLOW, DENY, LITERAL, PREFIXED, AccessBinding
+from keelman.kafka.access_control import ALLOW, DENY, AccessBinding
+from keelman.kafka.security.pattern_types import LITERAL, PREFIXED
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ManagedBrokers, WorkerCluster
 from keelman.model.log_delivery import targets_of
 from keelman.rpc.identity import Identity, IdentityKind

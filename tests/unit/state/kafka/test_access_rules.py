@@ -8,7 +8,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from keelman.kafka.access_control import ALLOW, DENY, LITERAL, PREFIXED, AccessBinding
+from keelman.kafka.access_control import ALLOW, DENY, AccessBinding
+from keelman.kafka.security.pattern_types import LITERAL, PREFIXED
 from keelman.model.cluster import (
     BrokerAccess,
     BrokerCluster,
