@@ -19,6 +19,11 @@ STATE_UP = Family("keelman_gateway_state_up", GAUGE, "1 while the state service 
 CLUSTER_STATE = Family("keelman_worker_cluster_state", GAUGE, "1 for the state that the worker cluster is in.")
 READY = Family("keelman_worker_cluster_ready_workers", GAUGE, "Workers of the cluster that run.")
 WANTED = Family("keelman_worker_cluster_wanted_workers", GAUGE, "Workers of the cluster that are to run.")
+NEEDED = Family(
+    "keelman_wanted_workers",
+    GAUGE,
+    "Workers that the cluster's load needs; without autoscaling, those that are to run.",
+)
 PROBLEMS = Family("keelman_worker_cluster_troubled_connectors", GAUGE, "Connectors with something failed or stalled.")
 
 
@@ -40,6 +45,7 @@ async def exposition(state: State, workers: WorkerFigures) -> bytes:
         out.add(CLUSTER_STATE, 1, f'{labels},state="{word(ClusterState, status.state)}"')
         out.add(READY, status.ready_workers, labels)
         out.add(WANTED, status.wanted_workers, labels)
+        out.add(NEEDED, status.needed_workers if status.HasField("needed_workers") else status.wanted_workers, labels)
         out.add(PROBLEMS, status.problem_connectors, labels)
     of_workers = await workers.text({c.name: list(c.status.rest_urls) for c in clusters})
     return b"".join(out.families()) + of_workers

@@ -12,7 +12,7 @@ from keelman.model.cluster import WorkerCluster
 from keelman.model.connectors.dedicated_connector import DedicatedConnector, DedicatedGoal
 from keelman.model.errors import Unavailable
 from keelman.model.operation import OperationKind
-from keelman.model.workload import Workload, WorkloadKind
+from keelman.model.workload import Workload
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.state.autoscaling.decision import NO_TREND, Trend, followed, next_workers, reason
@@ -64,15 +64,16 @@ class Autoscaler:
         """Follows the cluster's use, and begins a step if one is due."""
         workers, cause = cluster.wanted_workers, TASKS_FOLLOW
         if (autoscale := cluster.spec.autoscale) is not None:
-            placed = self.store.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
-            seen = measured(placed, self.usage, cluster.spec.limits)
-            self._trends[cluster.uid] = trend = followed(trend, autoscale, seen, self.clock())
+            seen = measured(cluster, self.store.snapshot, self.usage)
+            now = self.clock()
+            self._trends[cluster.uid] = trend = followed(trend, autoscale, seen, workers, now)
             at = cluster.scaling.time
             since = None if at is None else (self.store.database.clock() - at).total_seconds()
-            workers = next_workers(trend, autoscale, workers, since)
+            workers = next_workers(trend, autoscale, seen, workers, now=now, since_step=since)
             cause = reason(autoscale, seen) if workers != cluster.wanted_workers else cause
-        if workers > cluster.wanted_workers and await self._is_full(cluster, connector):
-            workers, cause = cluster.wanted_workers, TASKS_FOLLOW
+        if workers > cluster.wanted_workers:
+            workers = min(workers, await self._useful(cluster, connector, workers))
+            cause = cause if workers > cluster.wanted_workers else TASKS_FOLLOW
         tasks = await self._tasks(cluster, connector, workers)
         if workers != cluster.wanted_workers:
             await self._begin(cluster, workers, tasks, cause)
@@ -81,11 +82,11 @@ class Autoscaler:
             self._tried[cluster.uid] = self.clock()
             await self._begin(cluster, workers, tasks, cause)
 
-    async def _is_full(self, cluster: WorkerCluster, connector: DedicatedConnector | None) -> bool:
-        """Returns whether one more worker would have nothing to do."""
+    async def _useful(self, cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int) -> int:
+        """Returns how many of so many workers can have something to do; no fewer than there are."""
         tasks_follow = connector is not None and bool(connector.tasks_max)
         busy = await self.room.of(cluster, tasks_follow=tasks_follow)
-        return busy is not None and busy <= cluster.wanted_workers
+        return workers if busy is None else max(busy, cluster.wanted_workers)
 
     async def _tasks(self, cluster: WorkerCluster, connector: DedicatedConnector | None, workers: int) -> int:
         """Returns `tasks.max` for so many workers; 0: that of the configuration."""

@@ -1,4 +1,4 @@
-"""Adds a worker to a worker cluster or removes one, and gives its dedicated connector the tasks for that number."""
+"""Adds workers to a worker cluster or removes one, and gives its dedicated connector the tasks for that number."""
 
 from __future__ import annotations
 

@@ -51,15 +51,16 @@ def plan_of(
 def scaled(
     cluster: WorkerCluster | None, facts: Mapping[str, Any], now: datetime, *, back: bool
 ) -> WorkerCluster | None:
-    """Returns the cluster with its new number of workers, or with the former one; None if there is nothing to do."""
+    """Returns the cluster with its new number of workers; None if there is nothing to do. `back`: with the former
+    number, or with those of more workers that have come up."""
     if cluster is None or cluster.uid != facts[CLUSTER_UID] or cluster.goal is not ClusterGoal.RUNNING:
         return None
     to, of = facts[WORKERS], facts[FORMER_WORKERS]
     if back:
-        to, of = of, to
+        to, of = max(of, min(to, cluster.status.ready_workers)) if to > of else of, to
     if cluster.spec.autoscale is None or cluster.wanted_workers == to:
         return None
-    text = f"taken back: {facts[REASON]}" if back else facts[REASON]
+    text = f"taken back to {to}: {facts[REASON]}" if back else facts[REASON]
     step = Scaling(to, of, now, text)
     return dataclasses.replace(cluster, scaling=step, generation=cluster.generation + 1, note="")
 

@@ -17,6 +17,7 @@ from keelman.model.workload import WorkloadKind
 from keelman.rpc.mapping import message_of, value_of
 from keelman.rpc.masks import masked
 from keelman.rpc.server import Context
+from keelman.state.autoscaling.decision import needed
 from keelman.state.autoscaling.measuring import measured
 from keelman.state.clusters import worker_clusters
 from keelman.state.clusters.chosen_ports import with_worker_ports
@@ -167,9 +168,11 @@ class WorkerClusterApi(NounApi[NounParts], grpc.WorkerClusterServiceServicer):
         message = self._messages.copy(worker_cluster.name, worker_cluster)
         workers = self._snapshot.workloads_in(WorkloadKind.WORKER, worker_cluster.name)
         message.status.observed_generation = self.parts.planned.observed(worker_cluster)
-        seen = measured(workers, self.parts.reports.recent_usage, worker_cluster.spec.limits)
+        seen = measured(worker_cluster, self._snapshot, self.parts.reports.recent_usage)
         if seen.cpu_percent is not None:
             message.status.cpu_percent = round(seen.cpu_percent, 1)
+            if (autoscale := worker_cluster.spec.autoscale) is not None:
+                message.status.needed_workers = needed(autoscale, seen, worker_cluster.wanted_workers)
         if worker_cluster.spec.engine is WorkerEngine.KEELMAN:
             rules = {**worker_cluster.spec.properties, **self.parts.named_brokers.rules}
             message.status.connector_policy = summary(rules)

@@ -73,6 +73,9 @@ class MeasuredUsage:
             slots=self.last.slots,
             lag_records=self.last.lag_records,
             lag_bytes=self.last.lag_bytes,
+            records_per_second=round(self.last.records_per_second, 1),
+            waiting_tasks=self.last.waiting_tasks,
+            running_tasks=self.last.running_tasks,
         )
 
 

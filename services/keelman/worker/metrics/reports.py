@@ -90,6 +90,9 @@ def usage_of(link: SparkLink, meters: Meters) -> WorkerUsage:
         memory_bytes=own + slots.memory_bytes,
         lag_records=meters.lag(LAG_UNIT_RECORDS),
         lag_bytes=meters.lag(LAG_UNIT_BYTES),
+        records_per_second=meters.rate(),
+        waiting_tasks=meters.waiting(),
+        running_tasks=meters.live(),
     )
 
 

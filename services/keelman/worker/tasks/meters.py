@@ -14,6 +14,7 @@ from keelman.rpc.times import from_duration
 from keelman.worker.storage import status_state as states
 
 BAD_COUNTS = ("failures", "errors", "retries", "logged", "dead_letters", "dead_letter_failures")
+NO_FREE_SLOT = "NO_FREE_SLOT"
 ENDED = (copy.COPY_RUN_STATE_ENDED, copy.COPY_RUN_STATE_FAILED)
 
 
@@ -39,12 +40,18 @@ class Meter:
     """The time of its last commit, in milliseconds since 1970; 0 before the first."""
     level_at: float = 0.0
     """The last time at which it had nothing left to copy, by the monotonic clock; 0 while that is not known."""
+    _waiting: str = ""
+    """The copy run that found no place in a slot; empty without one."""
     _seen: dict[str, copy.CopyProgress] = field(default_factory=dict)
     _left: tuple[copy.LagUnit.ValueType, int] | None = None
     """The lag of the copy run that ended last, its unit first; it is kept until another reports its own."""
 
     def note(self, update: orders.RunUpdate, now: float) -> None:
         """Takes an update of a copy run of this task."""
+        if update.state == copy.COPY_RUN_STATE_PENDING and update.reason == NO_FREE_SLOT:
+            self._waiting = update.run_uid
+        elif update.run_uid == self._waiting:
+            self._waiting = ""
         if update.HasField("progress"):
             reported = update.progress
             before = self._seen.get(update.run_uid) or copy.CopyProgress()
@@ -78,6 +85,11 @@ class Meter:
     def live(self) -> bool:
         """Whether it has a copy run that has reported its progress."""
         return bool(self._seen)
+
+    @property
+    def waits(self) -> bool:
+        """Whether it has no copy run because no slot has a place for one."""
+        return bool(self._waiting) and not self._seen.keys() - {self._waiting}
 
     def rates(self) -> tuple[float, float]:
         """Returns records and bytes a second, of all its copy runs."""
@@ -169,6 +181,18 @@ class Meters:
     def lag(self, unit: copy.LagUnit.ValueType) -> int:
         """Returns the lag of all tasks in this unit, as far as it is known."""
         return sum(meter.lag(unit) for meter in self._tasks.values())
+
+    def rate(self) -> float:
+        """Returns the records that all tasks copy in a second."""
+        return sum(meter.rates()[0] for meter in self._tasks.values())
+
+    def waiting(self) -> int:
+        """Returns the number of tasks that wait for a place in a slot."""
+        return sum(meter.waits for meter in self._tasks.values())
+
+    def live(self) -> int:
+        """Returns the number of tasks whose copy runs have reported progress."""
+        return sum(meter.live and not meter.waits for meter in self._tasks.values())
 
     def lags(self) -> dict[str, dict[copy.LagUnit.ValueType, int]]:
         """Returns the lag of each connector here, in each unit that its tasks measure it in."""

@@ -201,6 +201,24 @@ def test_every_metric_of_managed_services_is_there() -> None:
     assert sorted(family.name for family in connector_figures.FAMILIES) == sorted(MANAGED)
 
 
+def test_tasks_that_find_no_place_in_a_slot_are_counted_until_they_have_one() -> None:
+    meters = Meters()
+
+    def counts(task: int, run: str, state: copy.CopyRunState.ValueType, reason: str = "") -> tuple[int, int]:
+        new = RunUpdate(run_uid=run, state=state, reason=reason)
+        new.progress.SetInParent()
+        meters.note(Work("x", task), new)
+        return meters.waiting(), meters.live()
+
+    assert counts(0, "a", copy.COPY_RUN_STATE_PENDING, "NO_FREE_SLOT") == (1, 0)
+    assert counts(1, "b", copy.COPY_RUN_STATE_PENDING, "NO_FREE_SLOT") == (2, 0)
+    assert counts(1, "b-part", copy.COPY_RUN_STATE_RUNNING) == (1, 1), "a part of it copies"
+    assert counts(0, "a", copy.COPY_RUN_STATE_PENDING) == (0, 2), "its slot starts"
+    assert counts(2, "c", copy.COPY_RUN_STATE_PENDING, "WAITING_FOR_CORES")[0] == 0, "no worker could help"
+    assert counts(0, "a", copy.COPY_RUN_STATE_PENDING, "NO_FREE_SLOT")[0] == 1
+    assert counts(0, "a", copy.COPY_RUN_STATE_FAILED)[0] == 0
+
+
 def test_what_tasks_of_a_connector_do_is_added_up() -> None:
     meters, out = Meters(), Exposition()
     for task, run in ((0, "a"), (1, "b")):
