@@ -82,8 +82,13 @@ class Health:
     """The health switch of this process: NOT_SERVING until `ready()`."""
 
     def __init__(self, servicer: Any, names: Sequence[str]) -> None:
+        """`names` are those of gRPC's health protocol that it sets; the process itself has the empty name."""
         self._servicer = servicer
-        self._names = ("", *names)
+        self._names = names
+
+    def named(self, name: str) -> Health:
+        """Returns a switch for another name of this process."""
+        return Health(self._servicer, (name,))
 
     async def ready(self) -> None:
         """Reports that the process does its job."""
@@ -188,7 +193,7 @@ async def serve(
     servicer = health.aio.HealthServicer()
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
     reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
-    switch = Health(servicer, names)
+    switch = Health(servicer, ("", *names))
     await switch.unready()
     await servicer.set(LIVE, health_pb2.HealthCheckResponse.SERVING)
     if port is not None:

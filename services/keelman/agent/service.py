@@ -19,6 +19,7 @@ from keelman.agent.plugins import NodePlugins, downloads
 from keelman.agent.reporter import Reporter
 from keelman.agent.session import StateSessions
 from keelman.agent.settings import Settings
+from keelman.agent.settling import Settling
 from keelman.agent.shipping.bucket_keys import BucketKeys
 from keelman.agent.shipping.shipping import Shipping, bucket_keys_file
 from keelman.agent.supervisor import Supervisor
@@ -111,7 +112,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
             "ready", node=node, address=settings.address, node_address=address, home=str(home.root),
             workloads=len(supervisor.workloads()),
         )  # fmt: skip
-        parts = [part.run for part in (trust.member, certificate, supervisor, sessions) if part is not None]
+        settling = Settling(health, lambda: supervisor.all_run, settings.settle_seconds)
+        parts = [part.run for part in (trust.member, certificate, supervisor, sessions, settling) if part is not None]
         end = _drained(stop, health, supervisor, reporter) if settings.drain_on_stop else stop.wait()
         await first_of(end, supervise(partial(health.follow, sessions.is_heard, FOLLOW_SECONDS), *parts))
 

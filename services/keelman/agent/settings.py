@@ -66,6 +66,13 @@ class Settings(ProcessSettings):
         "Whether SIGTERM stops the workloads in good order before the agent ends; otherwise they keep running. For an "
         "agent in a container, whose end takes its workloads along.",
     )
+    settle_seconds: float = setting(
+        300.0,
+        "The health service named `workloads` serves once all workloads of the started agent run, at the latest after "
+        "this time. Rollouts from node to node wait for it.",
+        unit="s",
+        minimum=0,
+    )
     unwell_seconds: float = setting(
         30.0,
         "A Spark service or worker that ran well and then does not answer its health check for so long is killed and "

@@ -23,7 +23,7 @@ from keelman.agent.workloads.logs import log_file
 from keelman.agent.workloads.memory import over, tree_bytes
 from keelman.agent.workloads.turns import StartTurns
 from keelman.api.node.v1 import session_service_pb2
-from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
@@ -224,6 +224,15 @@ class Supervisor:
             workload.status.CopyFrom(local.status(draining=self._draining))
             workloads.append(workload)
         return workloads
+
+    @property
+    def all_run(self) -> bool:
+        """Whether the state service has named this node's workloads, and all of them that shall run do."""
+        return self._confirmed and all(
+            loop.local.goal is not StepGoal.RUNNING
+            or loop.local.state(draining=self._draining) == WorkloadState.WORKLOAD_STATE_RUNNING
+            for loop in self._loops.values()
+        )
 
     def log_of(self, name: str) -> Path:
         """Returns the log of a workload. Raises NotFound."""

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from keelman.agent.settling import WORKLOADS
 from keelman.api.node.v1 import agent_service_pb2 as agent_messages
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.workload_pb2 import WorkloadStatus
@@ -68,6 +69,23 @@ async def test_an_agent_in_a_container_ends_its_workloads_before_itself(node: No
     assert node.state.statuses["worker/demo/0"].reason == "DRAINED"
     node.agent()
     await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+
+
+async def test_an_agent_tells_when_all_its_workloads_run(node: Node) -> None:
+    node.agent()
+    await eventually(lambda: is_serving(node.address))
+    assert not await is_serving(node.address, service=WORKLOADS), "the state service has named none yet"
+    node.state.assign(workload(script=healthy(node), python="-u"), workload("worker/demo/1", goal=STOPPED))
+    await eventually(lambda: is_serving(node.address, service=WORKLOADS))
+    assert node.state.in_state("worker/demo/0", "RUNNING")
+
+
+async def test_a_workload_that_does_not_run_holds_a_rollout_up_for_a_while_only(node: Node) -> None:
+    node.state.assign(workload(script="import sys; sys.exit(3)"))
+    node.agent(settle_seconds="3")
+    await eventually(lambda: is_serving(node.address))
+    assert not await is_serving(node.address, service=WORKLOADS)
+    await eventually(lambda: is_serving(node.address, service=WORKLOADS))
 
 
 async def test_a_killed_agent_is_followed_by_one_that_adopts(node: Node) -> None:

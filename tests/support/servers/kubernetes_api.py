@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
 from keelman.runtime.processes.ports import free_ports
 from support.certificates import Authority
@@ -120,6 +121,12 @@ def _status(code: int, reason: str, message: str) -> tuple[int, Any]:
 def real(folder: Path, server: Path, etcd: Path) -> Iterator[ApiServer]:
     """A kube-apiserver and an etcd, whose programs these files are. The pod's account may do nothing yet."""
     authority, (chain, key) = _identity(folder)
+    public = folder / "server.pub"
+    public.write_bytes(
+        load_pem_private_key(key.read_bytes(), None)
+        .public_key()
+        .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    )
     port, *ports = free_ports(3)
     tokens = folder / "tokens.csv"
     tokens.write_text(f'administrator,root,1,"system:masters"\n{TOKEN},{ACCOUNT},2,"{GROUPS}"\n')
@@ -130,7 +137,7 @@ def real(folder: Path, server: Path, etcd: Path) -> Iterator[ApiServer]:
     words = [f"--etcd-servers={urls[0]}", f"--secure-port={port}", "--bind-address=127.0.0.1"]
     words += [f"--tls-cert-file={chain}", f"--tls-private-key-file={key}", f"--token-auth-file={tokens}"]
     words += ["--authorization-mode=RBAC", f"--service-account-signing-key-file={key}"]
-    words += [f"--service-account-key-file={key}", "--service-account-issuer=https://kubernetes.default.svc"]
+    words += [f"--service-account-key-file={public}", "--service-account-issuer=https://kubernetes.default.svc"]
     words += ["--service-cluster-ip-range=10.0.0.0/24", "--disable-admission-plugins=ServiceAccount"]
     with _process([str(etcd), *store], folder / "etcd.log"), _process([str(server), *words], folder / "server.log"):
         made = ApiServer(port, _account(folder, authority, TOKEN), "administrator", _trust(authority))
