@@ -211,7 +211,8 @@ class Dispatcher:
             for run in self._runs_in(slot):
                 self._life.fail(run, "DATA_UNREAD", reason)
             return
-        self._placing.unstarted(slot, self._runs_in(slot), reason)
+        if not self._scarcity.excuses(slot):
+            self._placing.unstarted(slot, self._runs_in(slot), reason)
         slot.runs.clear()
 
     def slot_ended(self, slot: Slot) -> None:

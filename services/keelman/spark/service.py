@@ -27,13 +27,15 @@ from keelman.spark.attach import SlotApi
 from keelman.spark.copy_runs.reports import CopyRunReporter
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.link import LinkApi
+from keelman.spark.masters.cluster_watch import ClusterWatch
 from keelman.spark.masters.connect import connect_server, interpreter
 from keelman.spark.masters.driver import driver
 from keelman.spark.masters.executors import Executors, executor_python, properties, slot_variables
 from keelman.spark.masters.jobs import Spark, SparkJobs
 from keelman.spark.masters.master import Master, MasterKind, unfit
+from keelman.spark.masters.master_line import MasterLine
 from keelman.spark.masters.pack import FOLDER, Pack
-from keelman.spark.masters.resources import cores_of
+from keelman.spark.masters.resources import EXECUTOR_CORES, cores_of
 from keelman.spark.masters.restarted_spark import RestartedSpark
 from keelman.spark.masters.slot_home import SlotHome, SlotListener
 from keelman.spark.reach import ShortageNote
@@ -73,7 +75,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
     reports = read_client_properties("spark.reports_properties_file", settings.reports_properties_file)
     home = SlotHome.of(settings, master)
     pack = None if settings.pack is None else Pack.read(settings.pack)
-    begin = starter(settings, master, pack, path, stop)
+    line = MasterLine.of(master)
+    begin = starter(settings, master, line, pack=pack, path=path, stop=stop)
     if settings.trust != MESH and not is_loopback(settings.host):
         raise InvalidArgument.of("spark.host", settings.host, "a loopback address, or any address with trust = mesh")
     if settings.port and not port_is_free(settings.host, settings.port):
@@ -83,14 +86,10 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(Siblings())
         # A killed JVM leaves its files.
-        spark = RestartedSpark(lambda: begin(fresh_folder(folder)))
+        spark = RestartedSpark(lambda: begin(fresh_folder(folder)), line)
         stack.callback(spark.close)
         jobs = SparkJobs(spark, tasks, slot_order(settings, home, loop), most=2 * settings.max_slots)
         stack.callback(jobs.close)
-        tasks.start(spark.live(jobs.warm_up))
-        await first_of(spark.up.wait(), stop.wait())
-        if not spark.up.is_set():
-            return
         watchers = Watchers()
         source = f"spark/{settings.node}"
         publisher = await stack.enter_async_context(
@@ -108,6 +107,10 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
             end_of=partial(end_of, folder),
             shortage=lambda: spark.shortage,
         )
+        tasks.start(spark.live(jobs.warm_up, dispatcher.pool.attached))
+        await first_of(spark.up.wait(), stop.wait())
+        if not spark.up.is_set():
+            return
         health = await stack.enter_async_context(
             serve(
                 *services(dispatcher, watchers, settings, spark),
@@ -148,7 +151,13 @@ def slot_order(settings: Settings, home: SlotHome, loop: str) -> SlotOrder:
 
 
 def starter(
-    settings: Settings, master: Master, pack: Pack | None, path: Sequence[str], stop: asyncio.Event
+    settings: Settings,
+    master: Master,
+    line: MasterLine,
+    *,
+    pack: Pack | None,
+    path: Sequence[str],
+    stop: asyncio.Event,
 ) -> Callable[[Path], AbstractAsyncContextManager[Spark | None]]:
     """Returns the function that begins a life of Spark in an empty folder. Raises InvalidArgument for impossible
     settings."""
@@ -157,7 +166,10 @@ def starter(
         script = interpreter(executor_python(settings), slot_variables(path, PRELOAD), archive)
         return lambda folder: connect_server(master, pack, script, folder=folder, stop=stop)
     executors = Executors.of(settings, master, pack, [*map(str, package_roots()), *path], PRELOAD)
-    return lambda folder: driver(master, executors, heap_mb=settings.driver_memory_mb, folder=folder, stop=stop)
+    cluster = ClusterWatch.of(master, line, int(executors.configuration.get(EXECUTOR_CORES, "1")))
+    return lambda folder: driver(
+        master, executors, cluster, heap_mb=settings.driver_memory_mb, folder=folder, stop=stop
+    )
 
 
 @contextlib.asynccontextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -53,9 +54,7 @@ class Cluster:
 
     async def start(self, *, workers: int, cores: int) -> None:
         """Starts everything and waits until the workers are registered."""
-        listen = ["--host", self.host, "--webui-port", "0"]
-        self.java("master", "org.apache.spark.deploy.master.Master", *listen, "--port", str(self.port))
-        await eventually(lambda: "I have been elected leader" in self.text("master"), seconds=START_SECONDS)
+        await self.begin_master()
         for n in range(workers):
             self.work(f"worker-{n}", cores=cores)
         for n in range(workers):
@@ -63,6 +62,18 @@ class Cluster:
             await eventually(
                 lambda name=name: "Successfully registered" in self.text(name), seconds=START_SECONDS, what=name
             )
+
+    async def begin_master(self) -> None:
+        """Starts the master, at the same port each time."""
+        listen = ["--host", self.host, "--webui-port", "0"]
+        self.java("master", "org.apache.spark.deploy.master.Master", *listen, "--port", str(self.port))
+        await eventually(lambda: "I have been elected leader" in self.text("master"), seconds=START_SECONDS)
+
+    def page(self) -> str:
+        """The URL of the master's page."""
+        found = re.search(r"started at (http://\S+)", self.text("master"))
+        assert found is not None, self.text("master")
+        return found[1]
 
     def work(self, name: str, *, cores: int) -> None:
         """Starts a worker, which starts executors."""

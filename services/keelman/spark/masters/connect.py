@@ -74,7 +74,7 @@ class ConnectServer:
     def cores(self) -> None:
         """None are known, for the same reason."""
 
-    async def lost(self, unable: Callable[[], None]) -> None:
+    async def lost(self, unable: Callable[[], None], attached: Callable[[], int]) -> None:
         """Raises when the server is gone, or no longer knows this session."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)

@@ -9,6 +9,7 @@ import os
 import sys
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +19,22 @@ from keelman.engine.slot.ending import FOLDER
 from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import find
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.own_thread import in_thread
 from keelman.runtime.supervise import deadline, first_of
 from keelman.spark.data_sets.reads import SCHEMA, DataSets, PartRequest, SparkSessions, Split, Work
 from keelman.spark.data_sets.writes import write
-from keelman.spark.masters.executor_watch import ExecutorWatch
+from keelman.spark.masters.cluster_watch import ClusterWatch
 from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
 from keelman.spark.masters.jvm import JvmGateway, command, jvm
-from keelman.spark.masters.master import Master, MasterKind
-from keelman.spark.masters.resources import EXECUTOR_CORES
+from keelman.spark.masters.master import Master
 from keelman.spark.slots.shortage import Shortage
 
 log = get_logger()
 
-LOOK_SECONDS = 1.0
+LOOK_SECONDS = 0.5
+# The master answered just before; Spark itself would try for a minute, and again after each 20 s only.
+OPEN_SECONDS = 30.0
 # A JVM that is silent for this time starts no slots either, and its end takes the running ones along.
 FROZEN_SECONDS = 30.0
 
@@ -121,10 +124,9 @@ def session_configuration(master: str, folder: str) -> dict[str, str]:
 class Driver:
     """Jobs through the JVM of our own (keelman.spark.masters.jobs.Spark)."""
 
-    def __init__(self, session: Any, process: Process, master: Master, executor_cores: int) -> None:
-        """`executor_cores` are those of each executor of a cluster."""
-        self._session, self._process = session, process
-        self._watch = ExecutorWatch(master.shown, executor_cores) if master.kind is MasterKind.STANDALONE else None
+    def __init__(self, session: Any, process: Process, cluster: ClusterWatch | None) -> None:
+        """`cluster` watches the executors of a cluster, None for a local master."""
+        self._session, self._process, self._cluster = session, process, cluster
         self._jobs: set[str] = set()
         self._sessions = SparkSessions(session)
         self._data = DataSets(self._sessions)
@@ -163,39 +165,49 @@ class Driver:
     @property
     def shortage(self) -> Shortage | None:
         """The reason why slots wait for a cluster's executors or cores."""
-        return None if self._watch is None else self._watch.shortage
+        return None if self._cluster is None else self._cluster.executors.shortage
 
     @property
     def cores(self) -> tuple[int, int] | None:
         """The cores that a cluster's executors have, and those that slots need."""
-        return None if self._watch is None else self._watch.cores
+        return None if self._cluster is None else self._cluster.executors.cores
 
-    async def lost(self, unable: Callable[[], None]) -> None:
-        """Raises when the JVM has ended or Spark in it has stopped, as it does without a master. Calls `unable` when
-        jobs wait and there is no executor."""
-        await first_of(self._ended(), self._look(unable))
+    async def lost(self, unable: Callable[[], None], attached: Callable[[], int]) -> None:
+        """Raises when the JVM has ended, Spark in it has stopped, as it does when its application was killed, or jobs
+        wait and no executor answers. Calls `unable` when jobs begin to wait without any executor; `attached` returns
+        the number of slots that have called home."""
+        waits = [self._ended(), self._look(unable, attached)]
+        await first_of(*waits, *([] if self._cluster is None else [self._cluster.line.hold()]))
 
     async def _ended(self) -> None:
         raise await ended(self._process)
 
-    async def _look(self, unable: Callable[[], None]) -> None:
+    async def _look(self, unable: Callable[[], None], attached: Callable[[], int]) -> None:
         while True:
             frozen = Unavailable(f"Spark's JVM did not answer for {FROZEN_SECONDS:.0f} s", reason="SPARK_LOST")
             async with deadline(FROZEN_SECONDS, frozen):
                 stopped = await asyncio.to_thread(_stopped, self._session.sparkContext)
             if stopped:
                 raise Unavailable("Spark has stopped: its master or its executors are gone", reason="SPARK_LOST")
-            if self._watch is not None:
+            if self._cluster is not None:
                 async with deadline(FROZEN_SECONDS, frozen):
                     executors = await asyncio.to_thread(_executors, self._session.sparkContext)
-                if self._watch.note(executors=executors, jobs=len(self._jobs)):
+                if self._cluster.executors.note(executors=executors, jobs=len(self._jobs)):
                     unable()
+                if dead := self._cluster.dead(executors, len(self._jobs), attached()):
+                    raise Unavailable(f"Spark's session is given up: {dead}", reason="SPARK_LOST")
             await asyncio.sleep(LOOK_SECONDS)
 
 
 @contextlib.asynccontextmanager
 async def driver(
-    master: Master, executors: Executors, *, heap_mb: int, folder: Path, stop: asyncio.Event
+    master: Master,
+    executors: Executors,
+    cluster: ClusterWatch | None,
+    *,
+    heap_mb: int,
+    folder: Path,
+    stop: asyncio.Event,
 ) -> AsyncIterator[Driver | None]:
     """Opens a driver with its session, ended with the block; None when `stop` came first.
 
@@ -212,8 +224,12 @@ async def driver(
 
         async def open_it() -> None:
             nonlocal session
+            late = Unavailable(f"no Spark on {master.shown}: no answer for {OPEN_SECONDS:g} s", reason="SPARK_LOST")
             try:
-                session = await loop.run_in_executor(None, open_session, gateway, configuration)
+                async with deadline(OPEN_SECONDS, late):
+                    session = await in_thread(partial(open_session, gateway, configuration))[1]
+            except Unavailable:
+                raise
             except Exception as error:
                 if process.returncode is None:
                     raise Unavailable(f"no Spark on {master.shown}: {short(error)}", reason="SPARK_LOST") from None
@@ -224,8 +240,9 @@ async def driver(
 
         try:
             await first_of(open_it(), stop.wait(), broken())
-            cores = int(configuration.get(EXECUTOR_CORES, "1"))
-            yield None if session is None else Driver(session, process, master, cores)
+            if cluster is not None:
+                cluster.begin()
+            yield None if session is None else Driver(session, process, cluster)
         finally:
             await loop.run_in_executor(None, forget_session)
 

@@ -60,9 +60,9 @@ class Spark(JobRunner, Protocol):
     def cores(self) -> tuple[int, int] | None:
         """The cores that executors have, and those that slots need; None where that is not known."""
 
-    async def lost(self, unable: Callable[[], None]) -> None:
+    async def lost(self, unable: Callable[[], None], attached: Callable[[], int]) -> None:
         """Raises Unavailable (SPARK_LOST) as soon as no further job can run; never returns. Calls `unable` each time
-        a `shortage` of all executors begins."""
+        a `shortage` of all executors begins; `attached` returns the number of slots that have called home."""
 
 
 class SparkJobs:

@@ -42,12 +42,19 @@ class Master:
         if url.startswith("local["):
             return cls(url, MasterKind.LOCAL)
         kind, _, rest = url.partition("://")
-        hosts = tuple(h for h in rest.partition("/")[0].split(",") if h)
+        hosts = _hosts(rest)
         if kind not in (MasterKind.STANDALONE.value, MasterKind.CONNECT.value) or not hosts:
             raise InvalidArgument.of("spark.master", url, LEGAL)
         if not all(re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+)(:\d{1,5})?", h) for h in hosts):
             raise InvalidArgument.of("spark.master", url, LEGAL)
         return cls(url, MasterKind(kind), tuple(re.sub(r":\d+$", "", h).strip("[]") for h in hosts))
+
+    @property
+    def addresses(self) -> tuple[tuple[str, int], ...]:
+        """Host and port of each of its programs, none for a local one."""
+        _, _, rest = self.url.partition("://")
+        ports = [int(m[1]) if (m := re.search(r":(\d+)$", h)) else PORTS[self.kind] for h in _hosts(rest)]
+        return tuple(zip(self.hosts, ports, strict=True)) if self.hosts else ()
 
     @property
     def remote(self) -> bool:
@@ -63,6 +70,13 @@ class Master:
     def near(self) -> bool:
         """Whether it is reached over loopback, so that this host's executors are all that it can have."""
         return all(is_loopback(host) for host in self.hosts)
+
+
+PORTS = {MasterKind.STANDALONE: 7077, MasterKind.CONNECT: 15002}
+
+
+def _hosts(rest: str) -> tuple[str, ...]:
+    return tuple(h for h in rest.partition("/")[0].split(",") if h)
 
 
 def unfit(master: Master, ticket: StartTicket) -> str:

@@ -16,30 +16,35 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
 from keelman.spark.data_sets.reads import PartRequest, Split, Work
 from keelman.spark.masters.jobs import Spark
+from keelman.spark.masters.master_line import MasterLine
 from keelman.spark.slots.shortage import Shortage, spark_lost
 
 log = get_logger()
 
 HEALTHY_SECONDS = 60.0
 MAX_FAILURES = 5
-RUN_SECONDS = 120.0
+SPLIT_SECONDS = 120.0
+LOOK_SECONDS = 0.5
+FIRST_SECONDS, MOST_SECONDS = 0.5, 4.0
 
 
 class RestartedSpark:
     """Jobs on the present Spark; a job that comes while there is none waits for the next one."""
 
-    def __init__(self, start: Callable[[], AbstractAsyncContextManager[Spark | None]]) -> None:
-        """`start` makes a context with Spark in it, or None when the service has to stop meanwhile."""
-        self._start = start
+    def __init__(self, start: Callable[[], AbstractAsyncContextManager[Spark | None]], line: MasterLine) -> None:
+        """`start` makes a context with Spark in it, or None when the service has to stop meanwhile. `line` leads to
+        the master: without addresses Spark is a process of ours, whose end may be a fault of this service."""
+        self._start, self._line = start, line
         self._spark: Spark | None = None
         self._changed = threading.Condition()
         self._waiting: set[str] = set()
         self.up = asyncio.Event()
+        """There was a Spark once, or it is known why there is none on its master."""
         self._lost = ""
 
     @property
     def shortage(self) -> Shortage | None:
-        """Why there is no Spark now, once there was one, or why slots wait for it; None while they need not."""
+        """Why there is no Spark now, or why slots wait for it; None while they need not."""
         spark = self._spark
         if self._lost:
             return spark_lost(self._lost)
@@ -57,13 +62,16 @@ class RestartedSpark:
         spark = self._spark
         return None if spark is None else spark.cores
 
-    async def live(self, unable: Callable[[], None] = lambda: None) -> None:
-        """Keeps Spark running until cancelled or the service has to stop. Calls `unable` when it can run nothing.
+    async def live(self, unable: Callable[[], None], attached: Callable[[], int]) -> None:
+        """Keeps Spark running until cancelled or the service has to stop. Calls `unable` when it can run nothing;
+        `attached` returns the number of slots that have called home.
 
-        Raises Unavailable (SPARK_LOST) when the first start fails, or five lives in a row each ended within a minute.
+        For a master of its own it tries for ever. For a local one it raises Unavailable (SPARK_LOST) when the first
+        start fails, or five lives in a row each ended within a minute.
         """
-        backoff, failures = Backoff(first=0.5, most=10.0), 0
+        backoff, failures = Backoff(first=FIRST_SECONDS, most=MOST_SECONDS), 0
         while True:
+            await self._answered()
             begun = time.monotonic()
             try:
                 async with self._start() as spark:
@@ -75,19 +83,33 @@ class RestartedSpark:
                     self.up.set()
                     begun = time.monotonic()
                     try:
-                        await spark.lost(unable)
+                        await spark.lost(unable, attached)
+                    except Unavailable as error:
+                        self._lost = error.message  # before its jobs fail with it
+                        raise
                     finally:
                         self._set(None)
             except Unavailable as error:
                 failures = 1 if time.monotonic() - begun > HEALTHY_SECONDS else failures + 1
-                if not self.up.is_set() or failures >= MAX_FAILURES:
-                    raise
                 self._lost = error.message
+                if not self._line.is_needed and (not self.up.is_set() or failures >= MAX_FAILURES):
+                    raise
+                self.up.set()
                 log.warning("spark_lost", error=error.message, failures=failures)
                 if failures == 1:
                     backoff.reset()
                 else:
                     await asyncio.sleep(backoff.next())
+
+    async def _answered(self) -> None:
+        """Waits until the master answers: Spark itself would give up, or try seldom."""
+        while refusal := await self._line.refusal():
+            lost = f"the Spark master does not answer: {refusal}"
+            if lost != self._lost:
+                log.warning("spark_master_away", error=refusal)
+            self._lost = lost
+            self.up.set()
+            await asyncio.sleep(LOOK_SECONDS)
 
     def run(self, job: str, work: Work) -> None:
         """Runs a job to its end; blocks while there is no Spark. Raises Unavailable when it was cancelled meanwhile."""
@@ -102,8 +124,8 @@ class RestartedSpark:
         self._await(name).write(name, job, sink, jars)
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
-        """Returns Spark's split of a data set; blocks while there is no Spark."""
-        return self._await(f"look at {'/'.join(map(str, task))}").split(task, data, jars)
+        """Returns Spark's split of a data set; blocks while there is no Spark, for SPLIT_SECONDS at most."""
+        return self._await(f"look at {'/'.join(map(str, task))}", SPLIT_SECONDS).split(task, data, jars)
 
     def cancel(self, job: str) -> None:
         """Cancels a job; a job that went with its Spark needs no cancel."""
@@ -122,10 +144,10 @@ class RestartedSpark:
             self._waiting.clear()
             self._changed.notify_all()
 
-    def _await(self, job: str) -> Spark:
+    def _await(self, job: str, seconds: float | None = None) -> Spark:
         with self._changed:
             self._waiting.add(job)
-            self._changed.wait_for(lambda: self._spark is not None or job not in self._waiting, RUN_SECONDS)
+            self._changed.wait_for(lambda: self._spark is not None or job not in self._waiting, seconds)
             if self._spark is None or job not in self._waiting:
                 raise Unavailable("Spark does not run", reason="SPARK_LOST")
             self._waiting.discard(job)

@@ -90,6 +90,10 @@ class SlotPool:
         """Returns the owner's slots."""
         return [s for s in self.slots.values() if s.owner == owner]
 
+    def attached(self) -> int:
+        """Returns the number of slots that have called home and not ended."""
+        return sum(slot.state is SlotState.ATTACHED for slot in self.slots.values())
+
     def mail(self, slot: Slot) -> Mailbox:
         """Returns the mailbox for the slot's orders."""
         return self._mail[slot.id]

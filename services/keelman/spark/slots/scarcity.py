@@ -52,6 +52,17 @@ class Scarcity:
                 if slot.state is SlotState.ATTACHED and not slot.runs:
                     self._pool.end(slot, "EVICTED")
 
+    def excuses(self, slot: Slot) -> bool:
+        """Returns whether a slot did not start since Spark could run none: its copy runs get another one at once, which
+        waits for the next session."""
+        shortage = self._shortage()
+        if shortage is None or not shortage.nothing_runs:
+            return False
+        for run in self._runs_in(slot):
+            run.copy_run.slot = ""
+            self._life.explain(run, shortage.reason, shortage.message)
+        return True
+
     def _relieve(self, slot: Slot, shortage: Shortage) -> None:
         runs = self._runs_in(slot)
         others = [s for s in self._pool.of(slot.owner) if s.state is SlotState.ATTACHED and not s.alone]
