@@ -13,7 +13,11 @@ from keelman.api.connect.v1.connector_report_service_pb2 import (
 )
 from keelman.api.connect.v1.connector_service_pb2 import ListConnectorsRequest
 from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNECT, WorkerCluster
-from keelman.api.connect.v1.worker_cluster_service_pb2 import GetWorkerClusterRequest, ListWorkerClustersRequest
+from keelman.api.connect.v1.worker_cluster_service_pb2 import (
+    GetWorkerClusterRequest,
+    ListWorkerClustersRequest,
+    ScaleWorkerClusterRequest,
+)
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.connect.v1.worker_service_pb2 import ListWorkersRequest
 from keelman.api.node.v1.node_pb2 import Node
@@ -40,6 +44,12 @@ class State:
     async def worker_cluster(self, name: str) -> WorkerCluster:
         """Returns one worker cluster. Raises NotFound."""
         worker_cluster: WorkerCluster = (await self._calls.ask(GetWorkerClusterRequest(name=name))).worker_cluster
+        return worker_cluster
+
+    async def scale(self, name: str, workers: int, etag: str) -> WorkerCluster:
+        """Sets the number of a cluster's workers. Raises NotFound, InvalidArgument, Conflict, FailedPrecondition."""
+        request = ScaleWorkerClusterRequest(name=name, workers=workers, etag=etag)
+        worker_cluster: WorkerCluster = (await self._calls.ask(request)).worker_cluster
         return worker_cluster
 
     async def worker_clusters(self) -> list[WorkerCluster]:

@@ -18,6 +18,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.gateway.caller import caller_of
 from keelman.gateway.metrics import exposition
 from keelman.gateway.proxy import Proxy
+from keelman.gateway.scale import ClusterPaths
 from keelman.gateway.state import State
 from keelman.gateway.worker_figures import WorkerFigures
 from keelman.model.errors import KeelmanError
@@ -85,7 +86,7 @@ def application(
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
-            _below("/clusters", Proxy(state, rest, logins, max_body_bytes=max_body_bytes)),
+            _below("/clusters", ClusterPaths(state, Proxy(state, rest, logins, max_body_bytes=max_body_bytes))),
             *(_below(path, app) for path, app in apis.items()),
             *(Route(path, app) for path, app in apis.items()),
         ],

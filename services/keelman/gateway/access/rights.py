@@ -155,6 +155,7 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
         "StartWorkerCluster": _restart(NAMED),
         "RestartWorkerCluster": _restart(NAMED),
         "StopWorkerCluster": _restart(NAMED),
+        "ScaleWorkerCluster": _clusters(NAMED),
         "DescribeStorageTopics": _view(NAMED),
     },
     "keelman.api.connect.v1.WorkerConfigurationService": {
@@ -220,6 +221,7 @@ ROUTES: Mapping[str, RouteNeeds] = {
     "/readyz": RouteNeeds(ANYBODY, ANYBODY),
     "/metrics": RouteNeeds(_view(), _view()),
     "/clusters/{name}": RouteNeeds(_view(_CLUSTER), _configure(_CLUSTER)),
+    "/clusters/{name}/scale": RouteNeeds(_view(_CLUSTER), _clusters(_CLUSTER)),
     "/clusters/{name}/admin": RouteNeeds(_view(_CLUSTER), _administer(_CLUSTER)),
     **{f"{_CONNECTOR}/{verb}": _READ_AND_RESTART for verb in ("restart", "pause", "resume", "stop")},
     f"{_CONNECTOR}/tasks/{{task}}/restart": _READ_AND_RESTART,

@@ -6,8 +6,10 @@ import dataclasses
 import uuid
 from collections.abc import Callable
 
+from keelman.model.autoscale import Scaling
 from keelman.model.cluster import ClusterGoal, WorkerCluster, WorkerClusterSpec
-from keelman.model.errors import FailedPrecondition
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.model.rules.field_checks import MAX_WORKERS
 from keelman.model.rules.names import MAX_NAMED
 from keelman.state.clusters.goals import check_not_deleted, saved, with_goal
 from keelman.state.clusters.kafka_names import check_own_names
@@ -46,6 +48,28 @@ def update(
 def _with_kept_credentials(spec: WorkerClusterSpec, old: WorkerClusterSpec) -> WorkerClusterSpec:
     """Returns a changed spec with the certificate that the brokers know, if they are the same brokers."""
     return dataclasses.replace(spec, credentials=old.credentials if spec.broker_cluster == old.broker_cluster else {})
+
+
+def scale(tx: Transaction, name: str, etag: str, workers: int) -> WorkerCluster:
+    """Sets the number of workers: the count, or the number from which autoscaling continues."""
+    cluster = present(tx, WorkerCluster, name, etag)
+    check_not_deleted(cluster)
+    autoscale = cluster.spec.autoscale
+    if cluster.spec.nodes:
+        text = f"worker cluster {name!r} has a worker on each of its nodes: place it by count or autoscale"
+        raise FailedPrecondition(text, reason="FIXED_NODES")
+    least, most = (1, MAX_WORKERS) if autoscale is None else (autoscale.min_workers, autoscale.max_workers)
+    if not least <= workers <= most:
+        raise InvalidArgument.of("workers", workers, f"{least} to {most}")
+    if workers == cluster.wanted_workers:
+        return cluster
+    if autoscale is None:
+        return update(tx, name, etag, lambda spec: dataclasses.replace(spec, count=workers))
+    if (operation := tx.snapshot.unfinished_operation(cluster.NOUN, name)) is not None:
+        text = f"operation {operation.name} scales worker cluster {name!r}: wait until it has ended"
+        raise FailedPrecondition(text, reason="OPERATION_UNDER_WAY", metadata={"operation": operation.name})
+    step = Scaling(workers, cluster.wanted_workers, tx.now, "set by a caller")
+    return saved(tx, dataclasses.replace(cluster, scaling=step, generation=cluster.generation + 1, note=""))
 
 
 def restart(tx: Transaction, name: str, etag: str) -> WorkerCluster:

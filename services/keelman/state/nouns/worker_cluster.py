@@ -158,6 +158,12 @@ class WorkerClusterApi(NounApi[NounParts], grpc.WorkerClusterServiceServicer):
         """Stops the workers."""
         return worker_clusters.stop(tx, worker_clusters.own_name(tx, request.name), request.etag, force=request.force)
 
+    @writing()
+    def ScaleWorkerCluster(self, tx: Transaction, request: pb.ScaleWorkerClusterRequest) -> WorkerCluster:
+        """Sets the number of workers."""
+        name = worker_clusters.own_name(tx, request.name)
+        return worker_clusters.scale(tx, name, request.etag, request.workers)
+
     async def DescribeStorageTopics(
         self, request: pb.DescribeStorageTopicsRequest, context: Context
     ) -> pb.DescribeStorageTopicsResponse:
