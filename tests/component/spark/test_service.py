@@ -319,7 +319,9 @@ async def test_a_killed_jvm_is_started_again_under_the_same_service_and_sigterm_
         await eventually(lambda: not slot.is_running(), what="it goes with its JVM")
         assert spark.jvm() != lost
         assert "spark_lost" in spark.text()
-        assert f"Spark's JVM (pid {lost.pid}) ended: exit code -9" in single_worker.problems, "the worker got a notice"
+        assert f"SPARK_LOST: Spark's JVM (pid {lost.pid}) ended: exit code -9" in single_worker.problems, (
+            "the worker got a notice"
+        )
         await eventually(lambda: single_worker.problems[-1] == "", what="and that it is over")
         spark.below()
         spark.process.send_signal(signal.SIGTERM)

@@ -176,6 +176,8 @@ class Driver:
         """Raises when the JVM has ended, Spark in it has stopped, as it does when its application was killed, or jobs
         wait and no executor answers. Calls `unable` when jobs begin to wait without any executor; `attached` returns
         the number of slots that have called home."""
+        if self._cluster is not None and self._cluster.executors.shortage is not None:
+            unable()  # the job that asked for an executor ended with the session before
         waits = [self._ended(), self._look(unable, attached)]
         await first_of(*waits, *([] if self._cluster is None else [self._cluster.line.hold()]))
 

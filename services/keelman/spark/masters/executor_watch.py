@@ -9,6 +9,8 @@ from keelman.spark.slots.shortage import Shortage, no_executors, waiting_for_cor
 
 WITHOUT_SECONDS = 10.0
 """The time that jobs may wait without any executor: one takes some seconds to start."""
+IDLE_SECONDS = 5.0
+"""The time without jobs after which no executor is wanted: jobs of a session that ended begin again in the next one."""
 SHORT_SECONDS = 15.0
 """The time that jobs may wait for cores, since the last executor came: more of them may still be starting."""
 
@@ -20,6 +22,7 @@ class ExecutorWatch:
         """`master` is its name for people, `cores` those of each executor."""
         self._master, self._cores, self._clock = master, cores, clock
         self._without: float | None = None  # since when jobs have waited without any executor
+        self._idle: float | None = None  # since when there have been neither executors nor jobs
         self._short: float | None = None  # since when jobs have waited for cores, and no executor has come
         self._executors = self._jobs = 0
         self._noted = False
@@ -28,9 +31,10 @@ class ExecutorWatch:
         """Takes the numbers; returns whether slots have begun to wait without any executor for too long just now."""
         now, has_grown = self._clock(), executors > self._executors
         self._executors, self._jobs = executors, jobs
-        if executors or not jobs:
+        self._idle = None if executors or jobs else now if self._idle is None else self._idle
+        if executors or (self._idle is not None and now - self._idle >= IDLE_SECONDS):
             self._without, self._noted = None, False
-        elif self._without is None:
+        elif jobs and self._without is None:
             self._without = now
         if jobs <= executors * self._cores:
             self._short = None

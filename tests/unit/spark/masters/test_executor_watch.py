@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from keelman.spark.masters.executor_watch import SHORT_SECONDS, WITHOUT_SECONDS, ExecutorWatch
+from keelman.spark.masters.executor_watch import IDLE_SECONDS, SHORT_SECONDS, WITHOUT_SECONDS, ExecutorWatch
 
 
 @dataclass
@@ -54,6 +54,17 @@ def test_without_jobs_no_executor_is_wanted() -> None:
     world = World()
     assert not any(world.seconds(60, executors=0, jobs=0))
     assert world.reason == ""
+
+
+def test_a_session_that_begins_in_the_middle_does_not_hide_the_problem() -> None:
+    world = World()
+    world.seconds(WITHOUT_SECONDS + 1, executors=0, jobs=1)
+    world.seconds(3, executors=0, jobs=0)
+    assert world.reason.startswith("NO_EXECUTORS")
+    world.seconds(30, executors=0, jobs=1)
+    assert world.reason.startswith("NO_EXECUTORS")
+    world.seconds(IDLE_SECONDS + 1, executors=0, jobs=0)
+    assert world.reason == "", "nobody wants one any more"
 
 
 def test_too_few_cores_have_their_figures_and_let_others_run() -> None:
