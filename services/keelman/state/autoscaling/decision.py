@@ -80,7 +80,7 @@ def needed(autoscale: Autoscale, seen: Measure, workers: int, growth: float = 0.
     by_lag = by_slots = 0
     if _lags(autoscale, seen) or (seen.cpu_percent > autoscale.scale_out_cpu_percent and seen.lag_records):
         by_lag = max(workers + 1, _for_lag(autoscale, seen, workers, growth))
-    if seen.waiting and seen.free_nodes:
+    if seen.waiting:
         by_slots = max(workers + 1, _share(workers, seen.running + seen.waiting, seen.running))
         by_slots = min(by_slots, workers + seen.free_nodes)
     return autoscale.bounded(max(by_cpu, by_lag, by_slots))

@@ -104,7 +104,7 @@ MANY = Autoscale(1, 20, scale_out_lag_records=1000)
         (Measure(50.0, waiting=200, running=64, free_nodes=9), 1, 0.0, 5),
         (Measure(50.0, waiting=3, free_nodes=1), 2, 0.0, 3),
         (Measure(50.0, waiting=200, running=64, free_nodes=2), 1, 0.0, 3),
-        (Measure(50.0, waiting=200, running=64), 2, 0.0, 2),
+        (Measure(3.0, waiting=200, running=64), 2, 0.0, 2),
         (Measure(None, 10**9, waiting=9), 2, 0.0, 2),
         (Measure(1.0), 20, 0.0, 1),
     ],
