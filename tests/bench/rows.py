@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from bench.clusters import cluster_start, dedicated, managed, ohara, scaling, state_scale
+from bench.clusters import cluster_start, dedicated, managed, ohara, plane, scaling, state_scale
 from bench.copying import avro, couchbase, java_plugins, quickness, slow_targets, throughput, trickle
 from bench.measuring.data import Topics
 from bench.measuring.figures import Figure, alone, beside, compared, number, percentile
@@ -27,6 +27,8 @@ THREE = "-3-brokers"
 """The suffix of a row that is measured on three brokers."""
 STATE = "state-"
 """Before the number of nodes of a row that has a broker of its own."""
+PLANE = "plane-"
+"""Before the number of nodes of a row that has agents."""
 OHARA = "ohara-"
 """Before the name of a row that has a system of its own."""
 OWN = {"assign": assigning, "dedicated": dedicated, "scale-out": scaling, "strangers": strangers}
@@ -68,6 +70,8 @@ class Bench:
         if name.startswith(STATE):
             await self.state(int(name.removeprefix(STATE)))
             return self.figures
+        if name.startswith(PLANE):
+            return await plane.measured(name, int(name.removeprefix(PLANE)), self.folder / name, self.say)
         if name == "managed":
             result = await managed.measured(self.folder / name, self.options.managed, self.say)
             return result + await managed.stored(self.folder / f"{name}-stored", self.say)

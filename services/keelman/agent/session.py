@@ -36,7 +36,9 @@ from keelman.runtime.supervise import deadline, supervise
 
 log = get_logger()
 WELCOME_SECONDS = 10.0
-HEARD_SECONDS = 10.0
+HEARD_SECONDS = 60.0
+"""How long a report may wait to be stored while the state service answers heartbeats: to send it again in another
+session would only add to what the service has to do."""
 MAX_BACKOFF_SECONDS = 3.0
 AWAY_SECONDS = 15.0
 RENEWED = "CERTIFICATE_RENEWED"

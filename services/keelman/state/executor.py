@@ -24,6 +24,8 @@ from keelman.state.resources.transaction import Change, Transaction
 log = get_logger()
 CHECK_SECONDS = 300.0
 """How often everything is planned, whatever changed."""
+LATE_SECONDS = 10.0
+"""How long planning is put off while agents wait: they report what the plan is made from."""
 FIGURES_SECONDS = 5.0
 """How long the figures of hosts are used before they are read again."""
 
@@ -41,6 +43,8 @@ class Executor:
     alive: Callable[[Node], Node]
     on_planned: Callable[[int], None] | None = None
     clock: Callable[[], float] = time.monotonic
+    is_behind: Callable[[], bool] | None = None
+    """Whether agents have waited for some time to be registered or heard."""
     idle: IdleSparks = field(default_factory=IdleSparks)
     _changes: list[tuple[Resource | None, Resource | None]] = field(default_factory=list)
     _unplanned: dict[tuple[str, str], tuple[int, int]] = field(default_factory=dict)
@@ -50,6 +54,8 @@ class Executor:
     _checked: float | None = None
     _figures: dict[str, NodeFigures | None] = field(default_factory=dict)
     _figures_taken: float | None = None
+    _put_off: float | None = None
+    """Since when planning is put off."""
 
     def lead(self, leads: bool) -> None:
         """Called when this process begins or ends to lead: a leader's first plan covers everything."""
@@ -86,7 +92,7 @@ class Executor:
         is_check = self._checked is None or self.clock() - self._checked >= CHECK_SECONDS
         nodes = self.store.snapshot.nodes
         self._changes += [(nodes[name], nodes[name]) for name in self.idle.over(self.clock()) if name in nodes]
-        if not (is_check or self._changes):
+        if not (is_check or self._changes) or self._is_put_off():
             return
         self._forget_old_figures()
         count, seen = len(self._changes), self.store.revision
@@ -114,6 +120,14 @@ class Executor:
             )  # fmt: skip
         for name in (*plan.drop, *plan.gone_worker_clusters, *plan.gone_broker_clusters):
             log.info("forgotten", name=name)
+
+    def _is_put_off(self) -> bool:
+        if self.is_behind is None or not self.is_behind():
+            self._put_off = None
+            return False
+        if self._put_off is None:
+            self._put_off = self.clock()
+        return self.clock() - self._put_off < LATE_SECONDS
 
     def _scope(self, snapshot: Snapshot, *, is_check: bool) -> Scope:
         if is_check:

@@ -219,7 +219,8 @@ def _executor(
     led: ResourceStore, limits: Limits, sessions: Sessions, exchange: Exchange | None, settings: Settings
 ) -> Executor:
     on_planned = None if exchange is None else exchange.planned
-    return Executor(led, limits, sessions.alive, on_planned, idle=IdleSparks(settings.spark_idle_seconds))
+    idle = IdleSparks(settings.spark_idle_seconds)
+    return Executor(led, limits, sessions.alive, on_planned, is_behind=sessions.is_behind, idle=idle)
 
 
 def _buckets(settings: Settings) -> Buckets:

@@ -7,7 +7,7 @@ from keelman.model.cluster import BrokerCluster, ExternalBrokers, WorkerCluster,
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, WorkloadStatus
 from keelman.state.clusters import broker_clusters, worker_clusters
-from keelman.state.executor import FIGURES_SECONDS, Executor
+from keelman.state.executor import FIGURES_SECONDS, LATE_SECONDS, Executor
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.idle import IdleSparks
 from support.state.stores import open_store
@@ -156,3 +156,28 @@ async def test_a_spark_service_runs_on_for_a_while_without_a_worker(tmp_path: Pa
             tx.put(dataclasses.replace(node, spec=dataclasses.replace(node.spec, draining=True, cordoned=True)))
         await obeyed()
         assert "spark/n1" not in store.snapshot.workloads, "a drained node is emptied at once"
+
+
+async def test_nothing_is_planned_while_agents_wait_but_not_for_ever(tmp_path: Path) -> None:
+    now, waits = [0.0], [True]
+    async with open_store(str(tmp_path / "state.db")) as store:
+        executor = Executor(store, LIMITS, lambda node: node, clock=lambda: now[0], is_behind=lambda: waits[0])
+        store.listen(executor.changed)
+
+        async def observed() -> int:
+            await executor.reconcile()
+            return executor.observed(store.snapshot.broker_cluster("default"))
+
+        async with store.write() as tx:
+            broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+        assert await observed() == 0
+        now[0] = LATE_SECONDS - 1
+        assert await observed() == 0
+        waits[0] = False
+        assert await observed() == 1, "planned once they are registered"
+        async with store.write() as tx:
+            broker_clusters.update(tx, "default", "", lambda _: ExternalBrokers("127.0.0.1:2"))
+        waits[0] = True
+        assert await observed() == 1
+        now[0] += LATE_SECONDS
+        assert await observed() == 2, "planned though more and more wait"

@@ -30,6 +30,7 @@ def _table(row: type[SQLModel]) -> sa.Table:
 
 
 _RESOURCES = _table(ResourceRow)
+_SESSIONS = "counter of sessions"
 _AT_PLACE = (_RESOURCES.c.noun == sa.bindparam("of_noun"), _RESOURCES.c.name == sa.bindparam("of_name"))
 
 
@@ -159,7 +160,9 @@ async def revision_of(session: AsyncSession) -> int:
 
 async def next_session(tx: Transaction) -> int:
     """Returns a new session number, never used before."""
-    counter = await tx.session.get_one(CounterRow, "session", with_for_update=True)
+    counter: CounterRow | None = tx.session.info.get(_SESSIONS)
+    if counter is None:  # the transaction's first
+        counter = tx.session.info[_SESSIONS] = await tx.session.get_one(CounterRow, "session", with_for_update=True)
     counter.value += 1
     return counter.value
 

@@ -9,16 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 
 from keelman.api.node.v1 import session_service_pb2 as pb
 from keelman.connect.config.providers import is_named
 from keelman.model.errors import AlreadyExists, Conflict, InvalidArgument, KeelmanError, Unavailable
 from keelman.model.node import Node, NodeState
-from keelman.model.rules.names import checked_name
-from keelman.model.workload import ProcessState, Workload, WorkloadStatus
-from keelman.rpc.times import to_duration
+from keelman.model.workload import Workload, WorkloadStatus
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state.database.failpoints import hit
@@ -31,12 +29,17 @@ from keelman.state.replicas.heard import Heard
 from keelman.state.resources.hub import Hub
 from keelman.state.resources.snapshot import NODE, SECRET, WORKLOAD
 from keelman.state.resources.store import ResourceStore, carried_by, next_session
-from keelman.state.resources.transaction import Change
+from keelman.state.resources.transaction import Change, Transaction
 from keelman.state.sessions.crash_loops import CrashLoops
+from keelman.state.sessions.registration import check_addresses, heartbeat_reply, node_of, registration_in, welcome
+from keelman.state.sessions.workload_changes import changes_of, differs
+from keelman.state.sessions.write_queue import WriteQueue
 
 log = get_logger()
 HELD_BEATS = 3
 """An agent silent for this number of heartbeats gives way to another agent of its node's name."""
+LATE_BEATS = 1.5
+"""The nodes are looked at each half heartbeat; a look that comes so many after the last shows that this is behind."""
 Write = Callable[[pb.OpenSessionResponse], Awaitable[None]]
 Check = Callable[[str], Awaitable[None]]
 """Raises a KeelmanError for a node name that is not the caller's."""
@@ -50,6 +53,8 @@ class _Session:
     over: asyncio.Event = field(default_factory=asyncio.Event)
     why: KeelmanError | None = None
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    reports: asyncio.Queue[pb.WorkloadReport] = field(default_factory=lambda: asyncio.Queue(1))
+    """Those not stored yet: an agent sends the next one when the last is stored."""
     given: pb.NodeSecrets | None = None
     """The last secrets sent for the node's workers."""
 
@@ -84,6 +89,12 @@ class Sessions:
     """The number of each node's last session that ended here."""
     _refused: dict[str, str] = field(default_factory=dict)
     """The incarnation of the last refused agent, by node: each is logged once."""
+    _writes: WriteQueue = field(init=False)
+    _judged: float | None = None
+    """When the last look at all nodes ended, by the clock of `heard`."""
+
+    def __post_init__(self) -> None:
+        self._writes = WriteQueue(self.store, self.heard.clock)
 
     async def begin(self) -> None:
         """Called once at the start of the only state service: the nodes' states are unknown again."""
@@ -101,16 +112,13 @@ class Sessions:
         session = await self._register(requests, write, check)
         log.info("session_opened", node=session.node, session=session.number)
         try:
-            await session.send(
-                pb.OpenSessionResponse(
-                    welcome=pb.Welcome(
-                        session=session.number,
-                        heartbeat_interval=to_duration(self.heartbeat_seconds),
-                        session_timeout=to_duration(self.timeout_seconds),
-                    )
-                )
+            await session.send(welcome(session.number, self.heartbeat_seconds, self.timeout_seconds))
+            await first_of(
+                self._receive(session, requests),
+                self._store_reports(session),
+                self._assign(session),
+                session.over.wait(),
             )
-            await first_of(self._receive(session, requests), self._assign(session), session.over.wait())
         finally:
             if self._sessions.get(session.node) is session:
                 del self._sessions[session.node]
@@ -121,7 +129,24 @@ class Sessions:
 
     async def judge(self, store: ResourceStore) -> None:
         """Stores every node as offline that has not reported for the session time-out, with the store of the leader,
-        which calls this every few seconds."""
+        which calls this every half heartbeat.
+
+        While this process itself is behind, none is judged: reports may be waiting to be read. Silence counts again
+        from then on.
+        """
+        now, before = self.heard.clock(), self._judged
+        if self.is_behind() or (before is not None and now - before > LATE_BEATS * self.heartbeat_seconds):
+            self.heard.begin(True)
+        try:
+            await self._judge(store)
+        finally:
+            self._judged = self.heard.clock()
+
+    def is_behind(self) -> bool:
+        """Returns whether registrations or reports have waited for longer than a heartbeat to be stored."""
+        return self._writes.waited_seconds > self.heartbeat_seconds
+
+    async def _judge(self, store: ResourceStore) -> None:
         for node in list(store.snapshot.nodes.values()):
             if node.state in (NodeState.OFFLINE, NodeState.EXPECTED) or self._is_heard(node.name):
                 continue
@@ -195,37 +220,46 @@ class Sessions:
     async def _register(
         self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write, check: Check | None
     ) -> _Session:
-        first = await anext(aiter(requests), None)
-        if first is None or first.WhichOneof("message") != "registration":
-            raise InvalidArgument.of("message", "" if first is None else first.WhichOneof("message"), "a registration")
-        registration = first.registration
-        checked_name("registration.node", registration.node)
+        registration = registration_in(await anext(aiter(requests), None))
         if check is not None:
             await check(registration.node)
-        host, _, port = registration.agent_address.rpartition(":")
-        if not host or not port.isdigit():
-            raise InvalidArgument.of("registration.agent_address", registration.agent_address, "host:port")
-        if any(c.isspace() or c in "/," for c in registration.node_address):
-            raise InvalidArgument.of(
-                "registration.node_address", registration.node_address, "an address or a host's name"
-            )
+        check_addresses(registration)
         self._check_free(registration)
-        async with self.store.write() as tx:
-            number = await next_session(tx)
-            hit("session-numbered")
-            node = Node(
-                name=registration.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
-                agent_address=registration.agent_address, cpus=registration.cpus,
-                memory_bytes=registration.memory_bytes, version=registration.version, address=registration.node_address,
-                session=number, incarnation=registration.incarnation, broker_tls=registration.broker_tls,
-                tenant_users=registration.tenant_users,
-            )  # fmt: skip
-            nodes.register(tx, node)
-            hit("session-registered")
+        number = await self._stored(registration, write)
+        newest = self.store.snapshot.nodes.get(registration.node)
+        if newest is not None and newest.session > number:
+            raise Conflict(f"node {newest.name}: a newer session replaced it", reason="SESSION_REPLACED")
         session = self._sessions[registration.node] = _Session(registration.node, number, write)
         self.heard.note(registration.node, is_own=True)
         hit("session-begun")
         return session
+
+    async def _stored(self, registration: pb.Registration, write: Write) -> int:
+        """Returns the session's number once the node is stored.
+
+        Tells the agent with each heartbeat that its registration waits: an agent without an answer gives up and comes
+        again, which would add to the load that it waits for.
+        """
+
+        async def register(tx: Transaction) -> int:
+            number = await next_session(tx)
+            hit("session-numbered")
+            nodes.register(tx, node_of(registration, number, tx.now))
+            hit("session-registered")
+            return number
+
+        storing = asyncio.ensure_future(self._writes.write(register))
+        try:
+            while not storing.done():
+                if registration.node in self.store.snapshot.nodes:
+                    self.heard.note(registration.node, is_own=True)
+                await asyncio.wait((storing,), timeout=self.heartbeat_seconds)
+                if not storing.done():
+                    await write(heartbeat_reply(self.heartbeat_seconds))
+        finally:
+            storing.cancel()
+            await asyncio.wait((storing,))
+        return storing.result()
 
     def _check_free(self, registration: pb.Registration) -> None:
         """Raises AlreadyExists while another agent of this name reports. An agent that was started again no longer
@@ -256,14 +290,19 @@ class Sessions:
             self.heard.note(session.node, figures, is_own=True)
             match message.WhichOneof("message"):
                 case "heartbeat":
-                    reply = pb.HeartbeatReply(heartbeat_interval=to_duration(self.heartbeat_seconds))
-                    await session.send(pb.OpenSessionResponse(heartbeat_reply=reply))
+                    await session.send(heartbeat_reply(self.heartbeat_seconds))
                 case "report":
-                    await self._take_in(session, message.report)
-                    received = pb.ReportReceived(number=message.report.number)
-                    await session.send(pb.OpenSessionResponse(report_received=received))
+                    await session.reports.put(message.report)
                 case other:
                     raise InvalidArgument.of("message", other or "", "heartbeat or report")
+
+    async def _store_reports(self, session: _Session) -> None:
+        """Stores reports and says so. Heartbeats are read and answered meanwhile, however long that waits."""
+        while True:
+            report = await session.reports.get()
+            await self._take_in(session, report)
+            received = pb.ReportReceived(number=report.number)
+            await session.send(pb.OpenSessionResponse(report_received=received))
 
     async def _assign(self, session: _Session) -> None:
         """Sends the complete set, then the differences to the last sent state: it compares the whole state at each
@@ -278,7 +317,7 @@ class Sessions:
                 # A name that is used again must be forgotten before it is sent, or its generation would seem old.
                 reused = [n for n, w in carried.items() if n in sent and sent[n].uid != w.uid]
                 removed = sorted((sent.keys() - carried.keys()) | set(reused))
-                news = [w for n, w in sorted(carried.items()) if n in reused or _differs(sent.get(n), w)]
+                news = [w for n, w in sorted(carried.items()) if n in reused or differs(sent.get(n), w)]
                 if version == 0 or removed or news:
                     hit("assignments-due")
                 if version == 0:
@@ -325,21 +364,24 @@ class Sessions:
         statuses = {name: status_of(status) for name, status in report.statuses.items()}
         self._vitals.update(statuses)
         statuses = {n: self._crash_loops.shown(n, s, self.store.snapshot.workloads.get(n)) for n, s in statuses.items()}
-        if not _changes(self._carried(session.node), statuses, complete=report.complete):
+        if not changes_of(self._carried(session.node), statuses, complete=report.complete):
             return
         hit("report-come")
-        async with self.store.write() as tx:
+
+        async def fold(tx: Transaction) -> None:
             # A newer session may have come meanwhile, perhaps at another process: its reports are the newer ones.
             node = tx.snapshot.nodes.get(session.node)
             if node is None or node.session != session.number:
                 session.end(Conflict(f"node {session.node}: a newer session replaced it", reason="SESSION_REPLACED"))
                 return
             present = {w.name: w for w in tx.snapshot.workloads_on(session.node)}
-            for workload in _changes(present, statuses, complete=report.complete):
+            for workload in changes_of(present, statuses, complete=report.complete):
                 if workload.generation != present[workload.name].generation:
                     log.warning("database_is_older", workload=workload.name, generation=workload.generation)
                 workloads.save(tx, workload)
                 hit("report-folded")
+
+        await self._writes.write(fold)
         hit("report-stored")
 
     def _carried(self, node: str) -> dict[str, Workload]:
@@ -349,35 +391,3 @@ class Sessions:
 def _given_secrets(node: str) -> Hashable:
     """Returns the subject of the secrets that a node's workers may read."""
     return ("secrets given to", node)
-
-
-def _changes(
-    present: Mapping[str, Workload], statuses: Mapping[str, WorkloadStatus], *, complete: bool
-) -> list[Workload]:
-    """Returns the workloads whose reported status differs from the stored one, by name."""
-    changed = []
-    for name, workload in sorted(present.items()):
-        status = statuses.get(name)
-        if status is None:
-            if complete and workload.status is not None:
-                changed.append(dataclasses.replace(workload, status=None))
-        elif _essence(status) != _essence(workload.status):
-            ran, generation = workload.has_run or status.state is ProcessState.RUNNING, _obeyed(workload, status)
-            changed.append(dataclasses.replace(workload, status=status, has_run=ran, generation=generation))
-    return changed
-
-
-def _obeyed(workload: Workload, status: WorkloadStatus) -> int:
-    """Returns the generation at which an agent obeys the plan. It knows a newer one than the database only if that was
-    restored from a backup, and ignores older ones."""
-    return workload.generation if status.generation <= workload.generation else status.generation + 1
-
-
-def _essence(status: WorkloadStatus | None) -> WorkloadStatus | None:
-    return None if status is None else dataclasses.replace(status, memory_bytes=0, observe_time=None)
-
-
-def _differs(old: Workload | None, new: Workload) -> bool:
-    return old is None or (old.uid, old.generation, old.goal, old.spec) != (
-        new.uid, new.generation, new.goal, new.spec,
-    )  # fmt: skip
