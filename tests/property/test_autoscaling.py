@@ -20,7 +20,7 @@ WANTED = st.builds(
 )  # fmt: skip
 MEASURES = st.builds(
     Measure, st.one_of(st.none(), st.floats(0, 400)), st.integers(0, 10**7), st.sampled_from([True, True, False]),
-    st.floats(0, 1e6), st.sampled_from([0, 0, 1, 70]), st.integers(0, 300), st.integers(0, 5),
+    st.floats(0, 1e6), st.sampled_from([0, 0, 1, 70]), st.integers(0, 300), st.just(0), st.integers(0, 5),
 )  # fmt: skip
 LOOKS = st.lists(st.tuples(st.floats(0.1, 30), MEASURES, st.integers(1, 8)), max_size=40)
 

@@ -46,6 +46,8 @@ class Measure:
     """Tasks that find no slot."""
     running: int = 0
     """Tasks that are in slots."""
+    workers: int = 0
+    """Workers that run."""
     free_nodes: int = 0
     """Nodes that could get a first worker: the slots of a node are no more with another worker there."""
 

@@ -32,6 +32,7 @@ def measured(cluster: WorkerCluster, snapshot: Snapshot, usage: Callable[[Worklo
         rate=sum(reading.records_per_second for reading in usages) * len(running) / len(usages),
         waiting=sum(reading.waiting_tasks for reading in usages),
         running=sum(reading.running_tasks for reading in usages),
+        workers=len(running),
         free_nodes=len(_placeable(cluster, snapshot) - {worker.node for worker in workers}),
     )
 

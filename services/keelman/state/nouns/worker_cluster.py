@@ -178,7 +178,7 @@ class WorkerClusterApi(NounApi[NounParts], grpc.WorkerClusterServiceServicer):
         if seen.cpu_percent is not None:
             message.status.cpu_percent = round(seen.cpu_percent, 1)
             if (autoscale := worker_cluster.spec.autoscale) is not None:
-                message.status.needed_workers = needed(autoscale, seen, worker_cluster.wanted_workers)
+                message.status.needed_workers = needed(autoscale, seen, seen.workers)
         if worker_cluster.spec.engine is WorkerEngine.KEELMAN:
             rules = {**worker_cluster.spec.properties, **self.parts.named_brokers.rules}
             message.status.connector_policy = summary(rules)

@@ -11,6 +11,7 @@ from keelman.api.connect.v1.autoscale_pb2 import Autoscale
 from keelman.api.connect.v1.operation_pb2 import OPERATION_KIND_SCALE, OPERATION_STATE_FAILED, Operation
 from keelman.api.connect.v1.operation_service_pb2 import ListOperationsRequest
 from keelman.api.connect.v1.worker_pb2 import WorkerUsage
+from keelman.api.node.v1.workload_pb2 import WorkloadStatus
 from keelman.rpc.times import to_duration
 from keelman.state.reports.reports import Reports
 from support.eventually import eventually
@@ -94,6 +95,21 @@ async def test_tasks_without_a_slot_bring_workers_to_nodes_that_have_none(tmp_pa
             assert "192 tasks without a slot" in (await clients.worker_cluster("demo")).status.scaling.reason
             workloads = await clients.workloads()
             assert {w.node for name, w in workloads.items() if name.startswith("worker/")} == {"n1", "n2", "n3"}
+
+
+async def test_what_a_load_needs_is_told_by_the_workers_that_run(tmp_path: Path, load: Load) -> None:
+    async with state_in_loop(tmp_path, worker_ports=free_range(30)) as (clients, _), Agent(clients, "n1") as agent:
+        await begin(clients)
+        agent.special |= {f"worker/demo/{number}": WorkloadStatus(state="WORKLOAD_STATE_STARTING", generation=1)
+                          for number in range(1, 20)}  # fmt: skip
+        load.usage = WorkerUsage(cpus=0.9, lag_records=601_000, records_per_second=2000)
+        await eventually(lambda: needs(clients, 6), seconds=20, what="one worker of 2,000 records/s bears a sixth")
+        await eventually(lambda: has_begun(clients, 6), seconds=20, what="the others are being started")
+        assert await needs(clients, 6)
+
+
+async def has_begun(clients: Clients, workers: int) -> bool:
+    return (await clients.worker_cluster("demo")).status.wanted_workers == workers
 
 
 async def test_workers_that_have_come_up_stay_if_not_all_of_a_step_do(tmp_path: Path, load: Load) -> None:
