@@ -50,8 +50,8 @@ class _Evening:
     """The moves of connectors, or of tasks.
 
     Each goes from the most to the least loaded member, among the pairs between which a move pays: so no load that is
-    the least ever falls, and a giver from which nothing paid stays without a move until its own load changes, or that
-    of a member with labels falls far enough.
+    the least ever falls, and a giver from which nothing paid stays without a move until the load of a member with
+    labels falls far enough. Such givers stay in front of all others, so none of them is a taker.
     """
 
     def __init__(
@@ -82,7 +82,6 @@ class _Evening:
             for name in (giver, taker):
                 insort(self._order, self._entry(name))
             self._moved.add(work)
-            self._stuck.discard(taker)
             if self._scales.load(giver, tasks=self._tasks) <= self._stuck_above:
                 self._stuck.clear()
                 self._stuck_above = -math.inf
