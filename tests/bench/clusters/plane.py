@@ -60,7 +60,7 @@ async def measured(name: str, nodes: int, folder: Path, say: Callable[[str], Non
         for event, goal, happen in (
             ("join", JOIN_GOAL, None),
             ("back", BACK_GOAL, plane.kill),
-            ("stall", BACK_GOAL, plane.stall),
+            ("stall", "", plane.stall),
         ):
             figures += await plane.after(f"{name}-{event}", goal, happen)
         placed = {name: agent.node for agent in plane.all for name in agent.workloads}
@@ -120,7 +120,10 @@ class _Plane:
         self._child.send_signal(signal.SIGCONT)
 
     async def after(self, name: str, goal: str, happen: Callable[[], Any] | None) -> list[Figure]:
-        """Seconds from an event until all agents have reported, and what happened meanwhile and in some time after."""
+        """Seconds from an event until all agents have reported, and what happened meanwhile and in some time after.
+
+        Without a goal the sessions stay, so there is no time of a return.
+        """
         read, begun = self._log.stat().st_size, time.monotonic()
         placed = {name: agent.node for agent in self.all for name in agent.workloads}
         if happen is not None:
@@ -147,8 +150,9 @@ class _Plane:
             "moved": moved + len(re.findall(r"\bplanned\b.*workload=", text)),
         }
         self._say(f"{name}: {counts}, {missing} never reported")
+        times = [alone(name, "s", [took], took if not missing else MOST_SECONDS, goal)] if goal else []
         return [
-            alone(name, "s", [took], took if not missing else MOST_SECONDS, goal),
+            *times,
             *(alone(f"{name}-{what}", "", [count], count, NONE_GOAL) for what, count in counts.items()),
         ]
 
