@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from bench.clusters import cluster_start, dedicated, managed, ohara, plane, scaling, state_scale
+from bench.clusters import backlog_scaling, cluster_start, dedicated, managed, ohara, plane, scaling, state_scale
 from bench.copying import avro, couchbase, java_plugins, quickness, slow_targets, throughput, trickle
 from bench.measuring.data import Topics
 from bench.measuring.figures import Figure, alone, beside, compared, number, percentile
@@ -31,7 +31,13 @@ PLANE = "plane-"
 """Before the number of nodes of a row that has agents."""
 OHARA = "ohara-"
 """Before the name of a row that has a system of its own."""
-OWN = {"assign": assigning, "dedicated": dedicated, "scale-out": scaling, "strangers": strangers}
+OWN = {
+    "assign": assigning,
+    "autoscale-20": backlog_scaling,
+    "dedicated": dedicated,
+    "scale-out": scaling,
+    "strangers": strangers,
+}
 """The rows that have systems of their own."""
 STOLEN_SECONDS = 0.5
 MAX_WARM_UP = 8
