@@ -115,7 +115,7 @@ def test_a_restarted_copy_goes_on_where_it_was(
             assert list(update.topics) == [name]
             ended = run.drain()
             assert ended.reason == "DRAINED"
-            assert ended.progress.lag == 0
+            assert ended.progress.lag <= 1, "the sink may not have passed the end of the last transaction"
     assert taken.read_bytes() == path.read_bytes() == numbered(3000)
     entry = Journal(taken).load()
     assert entry is not None

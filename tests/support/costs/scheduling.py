@@ -25,6 +25,12 @@ class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
         return str(crashed)
 
     def _reschedule(self, node: WorkerController) -> None:
-        """Does nothing yet for a new worker that has not collected the tests: it is called again then."""
+        """Does nothing yet for a new worker that has not collected the tests: it is called again then.
+
+        A worker runs a test only when it knows the next one, or that there is none: so it is told when its only test is
+        the last of all.
+        """
         if node in self.registered_collections:
             super()._reschedule(node)
+            if not self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
+                node.shutdown()
