@@ -45,3 +45,24 @@ def test_a_connector_that_plans_more_than_it_may_has_no_tasks_of_that_plan() -> 
     assert len(tasks_of(Generous, {"tasks.max": "3"})) == len(
         tasks_of(Generous, {"tasks.max": "2", "tasks.max.enforce": "false"})
     )
+
+
+def test_a_task_keeps_its_own_value_of_a_key_that_its_connector_has_too() -> None:
+    class Numbered(Generous):
+        """Gives each task its number, beside what completes its configuration."""
+
+        @classmethod
+        def completed(cls, config: Mapping[str, str], worker: Mapping[str, str]) -> Mapping[str, str]:
+            """With a password of the worker's, and another address."""
+            return {**config, "password": worker["password"], "address": "whole"}
+
+        @classmethod
+        def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+            """One for each task."""
+            return [{**config, "number": str(task)} for task in range(max_tasks)]
+
+    config = {"tasks.max": "2", "number": "none", "address": "short"}
+    tasks = tasks_of(Numbered, config, {"password": "secret"})
+    assert [task["number"] for task in tasks] == ["0", "1"]
+    assert [task["address"] for task in tasks] == ["short", "short"]
+    assert not [task for task in tasks if "password" in task]
