@@ -27,16 +27,10 @@ THREE = "-3-brokers"
 """The suffix of a row that is measured on three brokers."""
 STATE = "state-"
 """Before the number of nodes of a row that has a broker of its own."""
-PLANE = "plane-"
-"""Before the number of nodes of a row that has agents."""
-OHARA = "ohara-"
-"""Before the name of a row that has a system of its own."""
-OWN = {
-    "assign": assigning,
-    "autoscale-20": backlog_scaling,
-    "dedicated": dedicated,
-    "scale-out": scaling,
-    "strangers": strangers,
+PLANE, OHARA = "plane-", "ohara-"
+"""Before the number of nodes of a row that has agents, and before the name of one that has a system of its own."""
+OWN = {"assign": assigning, "autoscale-20": backlog_scaling, "dedicated": dedicated, "scale-out": scaling} | {
+    "strangers": strangers
 }
 """The rows that have systems of their own."""
 STOLEN_SECONDS = 0.5
