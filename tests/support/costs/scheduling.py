@@ -27,10 +27,10 @@ class FileScheduling(LoadFileScheduling):  # type: ignore[misc]
     def _reschedule(self, node: WorkerController) -> None:
         """Does nothing yet for a new worker that has not collected the tests: it is called again then.
 
-        A worker runs a test only when it knows the next one, or that there is none: so it is told when its only test is
-        the last of all.
+        A worker runs a test only when it knows the next one, so it gets a second file behind a single test.
         """
-        if node in self.registered_collections:
-            super()._reschedule(node)
-            if not self.workqueue and self._pending_of(self.assigned_work[node]) < 2:
-                node.shutdown()
+        if node not in self.registered_collections:
+            return
+        super()._reschedule(node)
+        while self.workqueue and not node.shutting_down and self._pending_of(self.assigned_work[node]) < 2:
+            self._assign_work_unit(node)
