@@ -49,7 +49,8 @@ class Measure:
     workers: int = 0
     """Workers that run."""
     free_nodes: int = 0
-    """Nodes that could get a first worker: the slots of a node are no more with another worker there."""
+    """While tasks wait, the nodes that could get a first worker: the slots of a node are no more with another worker
+    there. 0 otherwise: to look at all nodes for each cluster that is read costs too much."""
 
 
 @dataclass(frozen=True, slots=True)

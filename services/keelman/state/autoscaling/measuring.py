@@ -25,15 +25,16 @@ def measured(cluster: WorkerCluster, snapshot: Snapshot, usage: Callable[[Worklo
         return Measure(None, whole=False)
     each = cluster.spec.limits.cpus or WITHOUT_LIMIT
     percent = 100.0 * sum(reading.cpus for reading in usages) / (each * len(usages))
+    waiting = sum(reading.waiting_tasks for reading in usages)
     return Measure(
         percent,
         sum(reading.lag_records for reading in usages),
         whole=len(usages) == len(running),
         rate=sum(reading.records_per_second for reading in usages) * len(running) / len(usages),
-        waiting=sum(reading.waiting_tasks for reading in usages),
+        waiting=waiting,
         running=sum(reading.running_tasks for reading in usages),
         workers=len(running),
-        free_nodes=len(_placeable(cluster, snapshot) - {worker.node for worker in workers}),
+        free_nodes=len(_placeable(cluster, snapshot) - {worker.node for worker in workers}) if waiting else 0,
     )
 
 
