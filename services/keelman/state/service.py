@@ -54,7 +54,7 @@ from keelman.state.resources.log_delivery import checked_buckets
 from keelman.state.resources.snapshot import BROKER_CLUSTER, WORKER_CLUSTER
 from keelman.state.resources.store import ResourceStore, subjects_of
 from keelman.state.rotation.api import AuthorityApi
-from keelman.state.secrets.key_change import LOOK_SECONDS, KeyChange
+from keelman.state.secrets.key_change import FORGET_SECONDS, LOOK_SECONDS, KeyChange
 from keelman.state.secrets.opening import open_store
 from keelman.state.sessions.sessions import Sessions
 from keelman.state.settings import Settings, port_range
@@ -167,6 +167,8 @@ def _following(
     yield "follower", Reconciler("follower", store.catch_up, FOLLOW_SECONDS).run()
     change = KeyChange(store.database, settings.secrets_key)
     yield "secrets-key", Reconciler("secrets-key", change.look, LOOK_SECONDS).run()
+    if not store.database.is_sole:
+        yield "handed-on-key", Reconciler("handed-on-key", change.forget, FORGET_SECONDS).run()
     if trust.own is not None:
         yield "own-certificate", trust.own.keep()
         yield "authority", Reconciler("authority", trust.follow, FOLLOW_SECONDS).run()

@@ -29,12 +29,13 @@ LOOK_SECONDS = 1.0
 COMMAND_EVERY_SECONDS = 60.0
 HANDED_ON_SECONDS = 600.0
 """How long the database has the new key sealed with the old one."""
-FORGET_EVERY_SECONDS = 60.0
+FORGET_SECONDS = 60.0
 
 
 @dataclass(slots=True)
 class KeyChange:
-    """`look` is called each LOOK_SECONDS. The database's readers take over a key that another process changed."""
+    """`look` is called each LOOK_SECONDS, and `forget` each FORGET_SECONDS. The database's readers take over a key that
+    another process changed."""
 
     database: Database
     source: KeySource
@@ -49,17 +50,12 @@ class KeyChange:
     """The key to seal everything with; empty once that is done. It may be among the keys that open, and is no former
     one."""
     _logged: str = ""
-    _forgotten: float = float("-inf")
-    """The time when a handed-on key was last looked for."""
 
     def __post_init__(self) -> None:
         self._asked = self.clock()
 
     async def look(self) -> None:
         """Follows the source of the key; if that cannot be read or used, this is logged once, and nothing changes."""
-        if not self.database.is_sole and self.clock() - self._forgotten >= FORGET_EVERY_SECONDS:
-            await self._forget()
-            self._forgotten = self.clock()
         try:
             await self._read()
         except (KeelmanError, OSError) as error:
@@ -135,8 +131,8 @@ class KeyChange:
             log.warning(event, setting=setting_of(self.source), error=text)
             self._logged = text
 
-    async def _forget(self) -> None:
-        """Removes the handed-on key from the database after its time."""
+    async def forget(self) -> None:
+        """Removes a handed-on key from the database after its time."""
         table: sa.Table = SealingRow.__table__  # type: ignore[attr-defined]
         before = micros(self.database.clock()) - int(HANDED_ON_SECONDS * 1_000_000)
         async with self.database.read() as session:

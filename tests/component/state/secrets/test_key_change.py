@@ -81,7 +81,7 @@ async def test_each_state_service_takes_the_new_key_and_has_it_in_its_own_file(u
         assert read_keys(key) == (NEW,)
         clock = late.database.clock
         late.database.clock = lambda: clock() + timedelta(seconds=HANDED_ON_SECONDS + 1)
-        await KeyChange(late.database, key).look()
+        await KeyChange(late.database, key).forget()
     replace_keys(key, [old])
     with pytest.raises(FailedPrecondition, match=r"secrets\.key' is not the key"):
         async with open_store(url, key_file=key):
