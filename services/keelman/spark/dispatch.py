@@ -199,8 +199,8 @@ class Dispatcher:
 
     def slot_lost(self, slot: Slot, reason: str) -> None:
         """Fails the copy runs of a slot that the pool gave up."""
-        self._placing.lost(slot, self._runs_in(slot))
-        for run in self._runs_in(slot):
+        self._placing.lost(slot, self.book.among(slot.runs))
+        for run in self.book.among(slot.runs):
             self._life.fail(run, "SLOT_LOST", f"slot {slot.id} was lost: {reason}")
         self.place()
 
@@ -208,21 +208,17 @@ class Dispatcher:
         """Has the copy runs of a slot that did not start wait for another. A run that should read its rows fails
         instead: the reason is Spark's."""
         if slot.data:
-            for run in self._runs_in(slot):
+            for run in self.book.among(slot.runs):
                 self._life.fail(run, "DATA_UNREAD", reason)
             return
         if not self._scarcity.excuses(slot):
-            self._placing.unstarted(slot, self._runs_in(slot), reason)
+            self._placing.unstarted(slot, self.book.among(slot.runs), reason)
         slot.runs.clear()
 
     def slot_ended(self, slot: Slot) -> None:
         """Takes note that a slot is gone and its place free."""
         self._usage.ended(slot)
         self.place()
-
-    def _runs_in(self, slot: Slot) -> list[Run]:
-        runs = [self.book.get(uid) for uid in sorted(slot.runs)]
-        return [run for run in runs if run is not None and run.live]
 
     def place(self) -> None:
         """Gives every copy run without a slot its place, or records why there is none."""
@@ -266,7 +262,7 @@ class Dispatcher:
         self._usage.forget([owner for owner in self._usage.known() if owner not in living])
         for slot, message in self._bounder.look(now):
             self.pool.end(slot, "MEMORY_BOUND")
-            for run in self._runs_in(slot):
+            for run in self.book.among(slot.runs):
                 self._life.fail(run, "MEMORY_BOUND", message)
         if self.draining:
             return

@@ -6,7 +6,7 @@ No I/O and no clock; times come with the calls.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -153,6 +153,11 @@ class RunBook:
     def live(self, owner: Owner | None = None) -> list[Run]:
         """Returns copy runs that have not ended, of one owner or of all."""
         return [r for r in self._live.values() if r.live and (owner is None or r.owner == owner)]
+
+    def among(self, uids: Iterable[str]) -> list[Run]:
+        """Returns those of these copy runs that have not ended, in the order of their uids."""
+        runs = [self._runs.get(uid) for uid in sorted(uids)]
+        return [run for run in runs if run is not None and run.live]
 
     def pending(self) -> list[Run]:
         """Returns copy runs without a slot, in the order of their tickets."""

@@ -163,8 +163,7 @@ class Placing:
 
     def _choice(self, owner: Owner, need: Need) -> SlotPlace | NewSlot | Wait:
         if self._is_scarce and not need.plugin and not need.data:
-            shared = [s for s in self.pool.of(owner) if s.state is SlotState.ATTACHED and not s.alone]
-            loaded = min(shared, key=lambda s: (len(s.runs), s.started, s.id), default=None)
+            loaded = min(self.pool.shared(owner), key=lambda s: (len(s.runs), s.started, s.id), default=None)
             if loaded is not None and len(loaded.runs) < self.limits.runs_per_slot:
                 return SlotPlace(loaded)
         return choose(owner, self.pool.slots.values(), self.limits, need, may_start=self._may_start(owner))

@@ -90,6 +90,10 @@ class SlotPool:
         """Returns the owner's slots."""
         return [s for s in self.slots.values() if s.owner == owner]
 
+    def shared(self, owner: Owner) -> list[Slot]:
+        """Returns the owner's slots that have called home and are for several copy runs."""
+        return [s for s in self.of(owner) if s.state is SlotState.ATTACHED and not s.alone]
+
     def attached(self) -> int:
         """Returns the number of slots that have called home and not ended."""
         return sum(slot.state is SlotState.ATTACHED for slot in self.slots.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from keelman.spark.copy_runs.life import RunLife
-from keelman.spark.copy_runs.runs import Run, RunBook
+from keelman.spark.copy_runs.runs import RunBook
 from keelman.spark.slots.choice import Slot, SlotState
 from keelman.spark.slots.placing import Placing
 from keelman.spark.slots.pool import SlotPool
@@ -58,15 +58,14 @@ class Scarcity:
         shortage = self._shortage()
         if shortage is None or not shortage.nothing_runs:
             return False
-        for run in self._runs_in(slot):
+        for run in self._book.among(slot.runs):
             run.copy_run.slot = ""
             self._life.explain(run, shortage.reason, shortage.message)
         return True
 
     def _relieve(self, slot: Slot, shortage: Shortage) -> None:
-        runs = self._runs_in(slot)
-        others = [s for s in self._pool.of(slot.owner) if s.state is SlotState.ATTACHED and not s.alone]
-        can_share = bool(others) and not slot.plugin and not slot.data
+        runs = self._book.among(slot.runs)
+        can_share = bool(self._pool.shared(slot.owner)) and not slot.plugin and not slot.data
         if not shortage.nothing_runs and (not runs or can_share):
             for run in runs:
                 run.copy_run.slot = ""
@@ -75,7 +74,3 @@ class Scarcity:
             return
         for run in runs:
             self._life.explain(run, shortage.reason, shortage.message)
-
-    def _runs_in(self, slot: Slot) -> list[Run]:
-        runs = [self._book.get(uid) for uid in sorted(slot.runs)]
-        return [run for run in runs if run is not None and run.live]
