@@ -37,7 +37,7 @@ def _rekey(words: Sequence[str]) -> int:
 
 
 def _kubernetes_secrets(words: Sequence[str]) -> int:
-    text = "create the secrets of an installation in Kubernetes, from a pod; what is there already is not changed"
+    text = "create the secrets of an installation in Kubernetes, from a pod; existing ones are not changed"
     parser = argparse.ArgumentParser(prog="keelman state kubernetes-secrets", description=text, allow_abbrev=False)
     parser.add_argument("--release", required=True, help="name of the installation, for labels")
     parser.add_argument("--key", default="", help="name of the Secret with the key that seals secrets; empty: none")

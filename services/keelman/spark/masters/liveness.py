@@ -1,4 +1,4 @@
-"""Decides when a session is dead: slots wait and no executor answers, whatever Spark says of itself. Pure but for the
+"""Decides when a session is dead: slots wait and no executor answers, whatever state Spark reports. Pure but for the
 clock."""
 
 from __future__ import annotations
@@ -7,12 +7,11 @@ import time
 from collections.abc import Callable
 
 RESTARTED_SECONDS = 1.0
-"""The time that slots wait without any that runs before a session on a master that was away is given up: a master
-forgets applications, and its workers then end their executors."""
+"""The time for which slots wait, while none runs, before a session on a restarted master is given up: the master has
+forgotten its applications, and its workers end their executors."""
 FIRST_SECONDS = 20.0
 MOST_SECONDS = 300.0
-"""The time that they wait otherwise: doubled by each session that got no executor, since it may be that there is none
-to be had."""
+"""The time that they wait otherwise, doubled by each session without an executor: the cluster may have no room."""
 
 
 class Liveness:

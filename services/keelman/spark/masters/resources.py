@@ -1,4 +1,4 @@
-"""Decides what a service asks of a standalone cluster, from the slots that it serves. Pure."""
+"""Computes the resources of a standalone cluster that a service needs for its slots. Pure."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ DYNAMIC = "spark.dynamicAllocation"
 
 
 def resources(settings: Settings, master: Master, own: Mapping[str, str]) -> dict[str, str]:
-    """Returns Spark's properties for cores, memory and number of executors; none for other masters, whose resources
-    are not this service's to ask for. `own` are properties of the user, which win and are not repeated.
+    """Returns Spark's properties for cores, memory and number of executors; none for other masters, whose
+    administrators set them. `own` are properties of the user, which win and are not repeated.
 
     A slot is a task of one core for as long as it lives. Spark starts executors while slots wait, up to
-    `spark.cores.max`, and ends those without a slot: so several services share a cluster, each with what it uses. With
-    a fixed `spark.executor.instances` the number does not change. Raises InvalidArgument for numbers that are none.
+    `spark.cores.max`, and ends those without a slot: so several services share a cluster. With a fixed
+    `spark.executor.instances` the number does not change. Raises InvalidArgument for texts that are no numbers.
     """
     if master.kind is not MasterKind.STANDALONE:
         return {}
@@ -29,7 +29,7 @@ def resources(settings: Settings, master: Master, own: Mapping[str, str]) -> dic
     slot = settings.java_slot_memory_mb if master.near else settings.native_slot_memory_mb
     instances = _number(own, INSTANCES)
     executors = instances or -(-(_number(own, MOST_CORES) or settings.max_slots) // cores)
-    asked = {
+    needed = {
         MOST_CORES: str(executors * cores),
         "spark.task.cpus": "1",
         EXECUTOR_CORES: str(cores),
@@ -39,7 +39,7 @@ def resources(settings: Settings, master: Master, own: Mapping[str, str]) -> dic
         f"{DYNAMIC}.enabled": "false" if instances else "true",
     }
     if not instances:
-        asked |= {
+        needed |= {
             f"{DYNAMIC}.shuffleTracking.enabled": "true",
             f"{DYNAMIC}.minExecutors": "0",
             f"{DYNAMIC}.initialExecutors": "1",
@@ -48,7 +48,7 @@ def resources(settings: Settings, master: Master, own: Mapping[str, str]) -> dic
             f"{DYNAMIC}.schedulerBacklogTimeout": "1s",
             f"{DYNAMIC}.sustainedSchedulerBacklogTimeout": "1s",
         }
-    return {key: value for key, value in asked.items() if key not in own}
+    return {key: value for key, value in needed.items() if key not in own}
 
 
 def cores_of(settings: Settings, master: Master, own: Mapping[str, str]) -> int | None:

@@ -1,7 +1,7 @@
 """Creates the secrets of an installation in a Kubernetes cluster: the key that seals secrets, and the database's
-password. `keelman state kubernetes-secrets`, a Job of the chart, runs it in a pod; what is there already stays.
+password. `keelman state kubernetes-secrets`, a Job of the chart, runs it in a pod. Existing Secrets are not changed.
 
-Templates cannot do this: rendered again where nothing can be looked up (`helm template`, Argo CD) they would have other
+Templates cannot do this: rendered again without access to the cluster (`helm template`, Argo CD) they would have other
 values, and replace the key that opens the database.
 
 The API: https://kubernetes.io/docs/reference/kubernetes-api/config-and-storage-resources/secret-v1/; a pod's access to
@@ -56,13 +56,13 @@ class SecretApi:
         return cls(f"https://{named}:{port}/api/v1/namespaces/{namespace}/secrets", account)
 
     def create(self, name: str, labels: Mapping[str, str], entries: Mapping[str, str]) -> bool:
-        """Creates a Secret unless there is one of this name; returns whether it was created.
+        """Creates a Secret unless its name is taken; returns whether it was created.
 
-        `entries` are texts by their keys; one that exists must have all these keys. Raises FailedPrecondition where it
-        has not, Unavailable without an answer, and KeelmanError for refusals.
+        `entries` are texts by their keys; an existing Secret must have all these keys. Raises FailedPrecondition if it
+        lacks some, Unavailable without an answer, and KeelmanError for refusals.
         """
-        there = self._call("GET", f"/{name}")
-        if there is None:
+        existing = self._call("GET", f"/{name}")
+        if existing is None:
             manifest = {
                 "apiVersion": "v1",
                 "kind": "Secret",
@@ -72,8 +72,8 @@ class SecretApi:
             }
             if self._call("POST", "", manifest) is not None:
                 return True
-            there = self._call("GET", f"/{name}") or {}  # another Job was quicker
-        missing = sorted(entries.keys() - (there.get("data") or {}).keys())
+            existing = self._call("GET", f"/{name}") or {}  # another Job was quicker
+        missing = sorted(entries.keys() - (existing.get("data") or {}).keys())
         if missing:
             raise FailedPrecondition(
                 f"the Secret {name} exists without {', '.join(missing)}: add that, or delete the Secret if nothing "
@@ -83,12 +83,12 @@ class SecretApi:
         return False
 
     def _call(self, verb: str, path: str, body: Any = None) -> dict[str, Any] | None:
-        """Returns the answer; None where there is no such Secret, or where there is one already. Repeats a request that
-        had no answer, or one of a server that is not ready."""
+        """Returns the answer; None for a Secret that does not exist, or whose name is taken. Repeats the request while
+        the server does not answer or is not ready."""
         backoff, end = Backoff(first=0.5, most=10.0), time.monotonic() + TOGETHER_SECONDS
         while True:
             try:
-                answer = self._asked(verb, path, body)
+                answer = self._request(verb, path, body)
                 problem = f"{answer.status_code} {_message(answer)}"
                 if answer.status_code in (404, 409):
                     return None
@@ -102,16 +102,16 @@ class SecretApi:
                 raise Unavailable(f"{verb} {self.url}{path}: {problem}")
             time.sleep(backoff.next())
 
-    def _asked(self, verb: str, path: str, body: Any) -> httpx.Response:
+    def _request(self, verb: str, path: str, body: Any) -> httpx.Response:
         trusted = ssl.create_default_context(cafile=str(self.account / "ca.crt"))
-        headers = {"Authorization": f"Bearer {(self.account / 'token').read_text().strip()}"}  # it is replaced in time
+        headers = {"Authorization": f"Bearer {(self.account / 'token').read_text().strip()}"}  # Kubernetes replaces it
         with httpx.Client(verify=trusted, timeout=REQUEST_SECONDS, trust_env=False) as client:
             return client.request(verb, self.url + path, headers=headers, json=body)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """The Secrets that an installation has; an empty name: none."""
+    """The names of the Secrets of an installation, empty for none."""
 
     release: str
     key: str = ""
@@ -134,7 +134,7 @@ class Wanted:
 
 def create_secrets(api: SecretApi, wanted: Wanted) -> Sequence[str]:
     """Creates those that are missing; returns a line about each. Raises what `SecretApi.create` raises."""
-    # Without the label `app.kubernetes.io/instance`: by it Argo CD finds, and deletes, what is not in the manifests.
+    # Without the label `app.kubernetes.io/instance`: Argo CD finds objects by it, and deletes those without a manifest.
     labels = {"app.kubernetes.io/name": "keelman", "app.kubernetes.io/part-of": wanted.release}
     return [
         f"secret/{name} {'created' if api.create(name, labels, entries) else 'exists: not changed'}"

@@ -43,7 +43,7 @@ def check_count(config: Mapping[str, str], count: int, most: int) -> None:
 
 
 def _submitted(task: dict[str, str], config: Mapping[str, str], completed: Mapping[str, str]) -> dict[str, str]:
-    """Returns a task's configuration without what completed its connector's; the task's own values stay."""
+    """Returns a task's configuration without the additions of `Connector.completed`; its own values stay."""
     new = {key for key, value in completed.items() if config.get(key) != value and task.get(key) == value}
     return {key: config[key] if key in new else value for key, value in task.items() if key not in new or key in config}
 
