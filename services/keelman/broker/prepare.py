@@ -30,8 +30,9 @@ from keelman.runtime.supervise import first_of
 
 log = get_logger()
 
-TRIAL_SECONDS = 90.0
-USE_SECONDS = 30.0
+TRIAL_SECONDS = 600.0
+"""Of a start on a busy machine: a trial that is given up leaves all later brokers without the archive."""
+USE_SECONDS = 120.0
 """The limit for the trial broker's use by a client, which takes a second or two."""
 
 

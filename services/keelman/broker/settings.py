@@ -45,7 +45,7 @@ class Settings(ProcessSettings):
     client_certificates: bool = setting(False, "With TLS, clients must show a certificate of tls_truststore's CA.")
     jvm_options: tuple[str, ...] = setting((), "More options for the Java virtual machine.")
     start_seconds: float = setting(
-        90.0,
+        300.0,
         "How long the broker may take to answer; after a start that took longer, the next one may take twice as long.",
         unit="s",
         minimum=1,

@@ -25,4 +25,4 @@ class Settings(ProcessSettings):
         maximum=65535,
     )
     jvm_options: tuple[str, ...] = setting((), "More options for the Java virtual machine.")
-    start_seconds: float = setting(180.0, "How long the worker may take to answer.", unit="s", minimum=1)
+    start_seconds: float = setting(600.0, "How long the worker may take to answer.", unit="s", minimum=1)

@@ -25,8 +25,9 @@ from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, Ke
 from keelman.runtime.supervise import Siblings, deadline
 
 WORKER_CLUSTER = "demo"
-CLUSTER_SECONDS = 180.0
-CALM_SECONDS = 60.0  # how long a FAILED connector, a lost gateway or a moving group is tolerated
+CLUSTER_SECONDS = 900.0  # no less than `keelman up` gives the brokers: a busy machine needs minutes
+CALM_SECONDS = 60.0  # how long a FAILED connector or a lost gateway is tolerated
+SETTLE_SECONDS = 300.0  # how long a group that begins or moves may refuse a request
 POLL_SECONDS = 0.2
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
@@ -206,7 +207,7 @@ async def _connectors(gateway: Gateway) -> list[str]:
 async def _retry(call: Callable[[], Awaitable[Any]]) -> Any:
     """Calls until there is an answer: a group that has just begun, or moves, refuses for a moment, and a killed process
     may be reported as running until it is checked."""
-    end = asyncio.get_running_loop().time() + CALM_SECONDS
+    end = asyncio.get_running_loop().time() + SETTLE_SECONDS
     while True:
         try:
             return await call()

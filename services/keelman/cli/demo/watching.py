@@ -22,7 +22,7 @@ from keelman.model.errors import Conflict, FailedPrecondition, NotFound, Unavail
 from keelman.model.traces import why_line
 from keelman.rpc.enums import state_word
 
-STALLED_SECONDS = 180.0
+STALLED_SECONDS = 600.0  # with the start of the slots that copy
 LINE_SECONDS = 2.0
 
 

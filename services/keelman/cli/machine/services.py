@@ -29,7 +29,9 @@ from keelman.workers.rest.settings import WORKER_ACCESS
 
 NAMES = ("state", "gateway", "agent")
 STOP_SECONDS = 12.0
-READY_SECONDS = 60.0
+READY_SECONDS = 300.0
+"""The longest start of a service whose process lives: a busy machine needs minutes for what takes two seconds. One that
+ends is noticed at once."""
 WORKER_PORTS, BROKER_PORTS, SPARK_PORTS, SERVICE_PORTS = 16, 16, 4, 4
 
 

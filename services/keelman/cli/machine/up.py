@@ -40,7 +40,8 @@ from keelman.runtime.processes.lock_file import take_lock
 from keelman.runtime.supervise import Siblings, deadline, first_of
 
 BROKER_CLUSTER = "default"
-BROKER_SECONDS = 180.0
+BROKER_SECONDS = 900.0
+"""The longest start of the brokers, with a second one after `broker.start_seconds`."""
 DRAIN_SECONDS = 90.0
 GRACE_SECONDS = 150.0
 POLL_SECONDS = 0.1

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from keelman.broker.settings import Settings as BrokerSettings
+from keelman.cli.demo import copying
+from keelman.cli.machine import up
 from keelman.cli.machine.detached import arguments_of, environment_of
 from keelman.cli.machine.options import UpOptions
 from keelman.cli.machine.services import check_ports, child_environment, free_settings, make_plans
@@ -26,6 +29,12 @@ def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
     assert len(set(ports)) == len(ports) == 4
     assert plans["agent"].settings.state_address == plans["state"].address
     check_ports(plans)
+
+
+def test_each_wait_for_brokers_covers_a_start_that_was_too_slow_and_the_next() -> None:
+    """A start that takes longer than its limit is followed by one with twice the limit."""
+    first = BrokerSettings.__dataclass_fields__["start_seconds"].default
+    assert copying.CLUSTER_SECONDS >= up.BROKER_SECONDS >= 3 * first
 
 
 def test_only_the_process_that_runs_the_system_takes_ports(tmp_path: Path) -> None:

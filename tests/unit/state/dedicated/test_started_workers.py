@@ -10,8 +10,17 @@ import pytest
 from keelman.model.cluster import ClusterGoal, ClusterState, WorkerCluster, WorkerClusterSpec, WorkerClusterStatus
 from keelman.model.errors import FailedPrecondition
 from keelman.model.operation import Operation, OperationKind, OperationTarget
-from keelman.model.workload import START_QUEUED, Goal, ProcessState, WorkerSpec, Workload, WorkloadStatus
-from keelman.state.dedicated.rules import START_WITHIN
+from keelman.model.workload import (
+    START_QUEUED,
+    Goal,
+    ProcessState,
+    SparkSpec,
+    Trial,
+    WorkerSpec,
+    Workload,
+    WorkloadStatus,
+)
+from keelman.state.dedicated.rules import SLOW_START_WITHIN, START_WITHIN
 from keelman.state.dedicated.started_workers import StartedWorkers
 from keelman.state.operations.moves import Outcome, Waiting
 from support.state.snapshots import snapshot_of
@@ -34,10 +43,15 @@ class Plane:
         planned: Any = SimpleNamespace(observed=lambda _: 3)
         self._store, self._workers = store, StartedWorkers(store, planned)
 
-    def look(self, reason: str, operation: Operation = OPERATION) -> Outcome:
-        status = WorkloadStatus(ProcessState.STARTING, 1, reason=reason)
+    def look(
+        self, reason: str, operation: Operation = OPERATION, *, restarts: int = 1, before: int = 0,
+        spark: ProcessState = ProcessState.STARTING,
+    ) -> Outcome:  # fmt: skip
+        status = WorkloadStatus(ProcessState.STARTING, 1, reason=reason, restarts=restarts)
         worker = Workload("worker/one/0", "n1", 1, Goal.RUNNING, WorkerSpec("one", "h", 1, {}, ""), status=status)
-        self._store.snapshot = snapshot_of({}, workloads={worker.name: worker})
+        worker = replace(worker, trial=Trial(restarts=before))
+        copies = Workload("spark/n1", "n1", 1, Goal.RUNNING, SparkSpec("h", 0, ""), status=WorkloadStatus(spark, 1))
+        self._store.snapshot = snapshot_of({}, workloads={worker.name: worker, copies.name: copies})
         return self._workers.outcome(operation, CLUSTER, NOW)
 
 
@@ -48,6 +62,20 @@ def test_a_worker_that_does_not_start_is_given_up() -> None:
     plane.now += SOON
     with pytest.raises(FailedPrecondition, match="the workers do not run after 180 s"):
         plane.look("")
+
+
+def test_a_worker_whose_process_has_not_ended_has_longer() -> None:
+    """On a busy machine it and its Spark service need minutes."""
+    plane = Plane()
+    plane.now += SLOW_START_WITHIN - SOON
+    assert isinstance(plane.look("", restarts=0), Waiting)
+    assert isinstance(plane.look("", restarts=2, before=2), Waiting), "restarts of an earlier change"
+    for failed in ({"restarts": 1}, {"restarts": 3, "before": 2}, {"restarts": 0, "spark": ProcessState.FAILED}):
+        with pytest.raises(FailedPrecondition, match="the workers do not run after 180 s"):
+            plane.look("", **failed)  # type: ignore[arg-type]
+    plane.now += SOON
+    with pytest.raises(FailedPrecondition, match="the workers do not run after 900 s"):
+        plane.look("", restarts=0)
 
 
 def test_the_time_in_the_queue_is_not_its_own() -> None:
