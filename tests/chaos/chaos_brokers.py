@@ -20,7 +20,7 @@ from support.numbered import Number, parsed
 
 BLINK, LONG = 2.0, 10.0
 """Less than the time until a frozen broker is given up, and more."""
-PAST_SECONDS = 90.0
+PAST_SECONDS = 300.0
 
 
 def fed(runs: Iterable[Run]) -> list[Partition]:

@@ -167,7 +167,7 @@ def bounced(number: int) -> Strike:
             ended = worker.child
             assert ended is not None
             strike(number, ended.pid)
-            await eventually(lambda w=worker, c=ended: w.child is not c, seconds=120, what="it is started again")
+            await eventually(lambda w=worker, c=ended: w.child is not c, what="it is started again")
             await scene.system.serving()
 
     return do
@@ -188,7 +188,7 @@ def executors_lost(*, slots_too: bool) -> Strike:
 
         for _ in range(2):
             await scene.moment()
-            victim = scene.shuffled(await eventually(with_slots, seconds=120, what="an executor runs slots"))[0]
+            victim = scene.shuffled(await eventually(with_slots, what="an executor runs slots"))[0]
             inside = below(psutil.Process(victim)) if slots_too else []
             scene.mark()
             for pid in (victim, *(p.pid for p in inside)):
@@ -218,7 +218,7 @@ async def disk_full(scene: Scene) -> None:
         disk = os.statvfs(folder)  # a write that did not fit is cut off again, so up to a piece of it may be free
         return disk.f_bavail * disk.f_frsize < PIECE_BYTES
 
-    await eventually(full, seconds=120, every=0.05, what="the disk is full")
+    await eventually(full, every=0.05, what="the disk is full")
     scene.mark()
     await asyncio.sleep(scene.chance.uniform(1.0, 4.0))
     subprocess.run(["mount", "-o", "remount,size=256m", str(folder)], check=True)

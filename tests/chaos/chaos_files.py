@@ -19,7 +19,7 @@ from support.eventually import eventually
 FILES = ("file source", "file sink")
 TURNS = 4
 LONGEST_BETWEEN = 0.4
-THERE_SECONDS = 90.0
+THERE_SECONDS = 300.0
 
 
 def appended(scene: Scene) -> None:

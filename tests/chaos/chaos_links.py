@@ -12,7 +12,7 @@ from support.brokers.kafka_proxy import END_TXN, PRODUCE, Catch, Fate
 from support.proxy import CLEAR, Proxy, Tunnel, Weather, everyone
 
 LINK_SECONDS = 8.0
-CAUGHT_SECONDS = 90.0
+CAUGHT_SECONDS = 300.0
 SLOW = Weather(delay_seconds=0.15, bytes_per_second=400_000)
 DEAD = Weather(frozen=True)
 TRANSACTIONAL = ("file source", "Java source", "mirror", "Kafka sink")

@@ -22,7 +22,7 @@ from keelman.runtime.supervise import Siblings
 from support.eventually import eventually
 from support.oracle import STUCK_SECONDS, Report, Sample, judge
 
-ARRIVE_SECONDS = 180.0
+ARRIVE_SECONDS = 300.0
 STABLE_SECONDS = STUCK_SECONDS + 10
 SETTLE_SECONDS = 30.0
 NUMBERS = itertools.count(1)
@@ -93,9 +93,7 @@ async def _copied(scene: Scene, fault: Fault, topics: Topics) -> list[Sample]:
         noise = tasks.start(_in_thread(stranger.work)) if stranger else None
         try:
             feeding = tasks.start(feed.run())
-            await eventually(
-                lambda: all(watch.visible[r.name] > 0 for r in runs), seconds=90, what="the first records are visible"
-            )
+            await eventually(lambda: all(watch.visible[r.name] > 0 for r in runs), what="the first records are visible")
             await fault.strike(scene)
             with contextlib.suppress(AssertionError):
                 await scene.recovered()  # so that many records follow it too
@@ -153,7 +151,7 @@ async def _judged(
         status = (await system.ask("GET", f"/connectors/{run.name}/status")).json()
         return status["connector"]["state"] == "STOPPED" and not status["tasks"]
 
-    await eventually(stopped, seconds=120, what=f"{run.name} is stopped")
+    await eventually(stopped, what=f"{run.name} is stopped")
     offsets: list[dict[str, Any]] = (await system.ask("GET", f"/connectors/{run.name}/offsets")).json()["offsets"]
     says = await asyncio.to_thread(run.says, topics, offsets)
     seen = await asyncio.to_thread(run.seen, topics)

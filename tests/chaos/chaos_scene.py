@@ -20,7 +20,7 @@ from support.numbered import parsed
 from support.proxy import Tunnel
 
 LOOK_SECONDS = 0.05
-RECOVERED_SECONDS = 180.0
+RECOVERED_SECONDS = 300.0
 LATENCY_SECONDS = 2.0
 
 
@@ -51,7 +51,7 @@ class Scene:
         there = zip(self.runs, ints, strict=True)
         targets = list(there)
         await eventually(
-            lambda: all(self.feed.fed[r.name] >= n for r, n in targets), seconds=120, every=0.02, what="records are fed"
+            lambda: all(self.feed.fed[r.name] >= n for r, n in targets), every=0.02, what="records are fed"
         )
         await self.pause(0.5)  # somewhere between two ticks and commits
 

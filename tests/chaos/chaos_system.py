@@ -38,7 +38,7 @@ from support.spark.cluster import Cluster
 from support.worker.processes import WorkerProcess
 
 AGAIN_SECONDS = 0.3
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 GROUP = "wc"
 WORKERS = 2
 HOSTS, HOST_CORES = 2, 8
@@ -298,7 +298,7 @@ class System:
         for worker in self.workers:
             assert await worker.end() == 0, worker.output[-3000:]
 
-    async def ask(self, method: str, path: str, body: Any = None, *, seconds: float = 120.0) -> httpx.Response:
+    async def ask(self, method: str, path: str, body: Any = None, *, seconds: float = 300.0) -> httpx.Response:
         """Sends one REST request to whichever worker answers, repeatedly while the workers find each other."""
 
         async def answer() -> httpx.Response | None:

@@ -10,7 +10,7 @@ from chaos.chaos_system import GROUP
 from support.eventually import eventually
 from support.numbered import Number
 
-AGAIN_SECONDS = 60.0
+AGAIN_SECONDS = 300.0
 ADDED = 2
 SMALL_BYTES = 2_000
 """Less than a batch of a commit interval's records, more than any record."""

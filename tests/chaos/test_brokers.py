@@ -9,7 +9,7 @@ from chaos.chaos_faults import FAULTS, Fault, in_turn
 from chaos.chaos_system import System
 from chaos.test_faults import check
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 MOVED = ("leaders moved", "partitions reassigned", "in-sync replica frozen")
 LOST = ("transactions' leader killed", "unclean election")

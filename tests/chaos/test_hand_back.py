@@ -19,7 +19,7 @@ from support.oracle import judge
 from support.servers.connect_worker import ConnectProcess
 
 # Ends the workers of the system that all of this folder share, so it is the last file of it.
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 RECORDS = 20_000
 SECONDS = 4.0
 
@@ -55,9 +55,7 @@ async def test_a_java_worker_goes_on_where_the_killed_and_recovered_ones_stopped
             for run in (runs[0], runs[1], runs[0]):
                 await killed_in_a_transaction(system, run)
             part = int(RECORDS * (1 - LAST_PART)) - 10
-            await eventually(
-                lambda: all(watch.visible[r.name] >= part for r in runs), seconds=120, what="keelman recovered"
-            )
+            await eventually(lambda: all(watch.visible[r.name] >= part for r in runs), what="keelman recovered")
             await system.retire()
             java = ConnectProcess(tmp_path / "java", system.bootstrap, GROUP)
             await java.start()
@@ -66,7 +64,6 @@ async def test_a_java_worker_goes_on_where_the_killed_and_recovered_ones_stopped
                 await feeding
                 await eventually(
                     lambda: all(watch.visible[r.name] >= r.records for r in runs),
-                    seconds=180,
                     what=f"all arrived; {watch.visible}",
                 )
             finally:

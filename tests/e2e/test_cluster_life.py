@@ -14,7 +14,7 @@ from support.cli.system import FILE, STRING, Keelman
 from support.copying.growing import STEP, Growing
 from support.eventually import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 
 async def feed(growing: Growing, over: asyncio.Event) -> None:
@@ -65,7 +65,7 @@ async def test_a_cluster_lives(own: Keelman, tmp_path: Path) -> None:
             over.set()
     assert set(before) == set(after) == {"life/0", "life/1"}
     assert not set(before.values()) & set(after.values()), "each worker runs with the change"
-    await eventually(lambda: growing.copied() >= growing.written, seconds=120, what="all is copied")
+    await eventually(lambda: growing.copied() >= growing.written, what="all is copied")
     assert output.read_bytes() == path.read_bytes(), "nothing lost, nothing doubled"
 
     await own.ok("label", "wc", "life", "team=blue")
@@ -91,7 +91,7 @@ async def test_a_cluster_lives(own: Keelman, tmp_path: Path) -> None:
     await own.ok("uncordon", node)
 
     await own.ok("stop", "wc", "life", "--force", "--wait")
-    await eventually(lambda: not any(map(psutil.pid_exists, after.values())), seconds=60, what="workers are gone")
+    await eventually(lambda: not any(map(psutil.pid_exists, after.values())), what="workers are gone")
     assert (await own.item("wc", "life"))["status"]["state"] == "CLUSTER_STATE_STOPPED"
     await own.ok("delete", "wc", "life", "--yes", "--wait")
     assert await own.items("wc") == []

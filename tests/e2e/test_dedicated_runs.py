@@ -20,7 +20,7 @@ from support.copying.loads import Numbers
 from support.eventually import eventually
 from support.state.dedicated import FILE, Dedicated, file_source
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 PROVIDERS = "org.apache.kafka.common.config.provider"
 CONFIGURATION = f"""
 key.converter={STRING}
@@ -99,7 +99,7 @@ async def test_providers_of_a_worker_configuration_and_all_metrics(system: Keelm
         configs = {"a-source": source, "a-sink": sink, FAILS: file_source(broken, "no topic")}
         answers = [await dedicated.create(n, c, servers, worker_configuration=ref) for n, c in configs.items()]
         for answer in answers:
-            operation = await dedicated.ended(answer, seconds=180)
+            operation = await dedicated.ended(answer, seconds=300)
             assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, system.logs())
         async with Numbers(path, 20).load():
 
@@ -109,14 +109,14 @@ async def test_providers_of_a_worker_configuration_and_all_metrics(system: Keelm
                 assert actual_figures[FAILS]["ErroredTaskCount"] == 0
                 return True
 
-            await eventually(all_are_there, seconds=120, every=1.0, what="each metric has a value")
-        await eventually(lambda: output.exists() and output.read_text() == path.read_text(), seconds=60)
+            await eventually(all_are_there, every=1.0, what="each metric has a value")
+        await eventually(lambda: output.exists() and output.read_text() == path.read_text())
         broken.write_text("one\n")
 
         async def one_has_failed() -> bool:
             figure = (await figures(system))[FAILS]
             return (figure["ErroredTaskCount"], figure["RunningTaskCount"]) == (1, 0)
 
-        await eventually(one_has_failed, seconds=60, every=0.5, what="a task that has failed is counted")
+        await eventually(one_has_failed, every=0.5, what="a task that has failed is counted")
         for name, config in configs.items():
             assert dict((await dedicated.get(name)).spec.config) == config, "references stay references"

@@ -13,7 +13,7 @@ import pytest
 from support.cli.system import Keelman, numbered
 from support.places import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 
 def ran(*command: str | Path, folder: Path) -> str:
@@ -54,7 +54,7 @@ async def test_a_wheel_in_an_empty_venv_copies_a_file(own: Keelman, python: Path
         stderr=subprocess.STDOUT,
         cwd=tmp_path,
     )
-    async with asyncio.timeout(200):
+    async with asyncio.timeout(300):
         out, _ = await process.communicate()
     assert process.returncode == 0, f"{out.decode()}\n{own.logs()}"
     assert output.read_bytes() == path.read_bytes()

@@ -16,7 +16,7 @@ from support import plugins
 from support.cli.system import FILE, STRING, Keelman, numbered
 from support.eventually import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 LIMIT = 1 << 30
 
 
@@ -51,7 +51,7 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
     )
     assert result.code == 0, result
     assert "note: keelman.cpus: ignored: workers of Apache Kafka Connect know no keys of keelman's" in result.err
-    await own.ok("start", "wc", "java", "--wait", "--timeout", "180")
+    await own.ok("start", "wc", "java", "--wait")
     assert not [w for w in await own.items("workloads") if w["name"].startswith("spark/")], "it needs no Spark"
     status = (await own.item("wc", "java"))["status"]
     (url,) = status["rest_urls"]
@@ -68,7 +68,7 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
             keys += ["topic.creation.default.replication.factor=-1", "topic.creation.default.partitions=1"]
         settings = [w for key in keys for w in ("--set", key)]
         await own.ok("create", "connector", f"java/{side.lower()}", *settings, "--wait")
-    await eventually(lambda: output.exists() and output.read_bytes() == path.read_bytes(), seconds=120, what="copied")
+    await eventually(lambda: output.exists() and output.read_bytes() == path.read_bytes(), what="copied")
     shown = {c["name"]: c["state"] for c in await own.items("connectors", "--cluster", "java")}
     assert shown == {"source": "CONNECTOR_STATE_RUNNING", "sink": "CONNECTOR_STATE_RUNNING"}
     gateway = own.system["http"]
@@ -92,7 +92,7 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
         running = now["process"]["state"] == "WORKLOAD_STATE_RUNNING"
         return running and int(now["process"]["pid"]) != pid
 
-    await eventually(again, seconds=120, what="it is started again")
+    await eventually(again, what="it is started again")
     assert "connect_ready" in await own.ok("logs", "worker", "java/0", "--tail", "100000")
     await own.ok("stop", "wc", "java", "--wait")
     assert not any("ConnectDistributed" in " ".join(p.cmdline()) for p in own.processes())

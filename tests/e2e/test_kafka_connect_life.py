@@ -17,7 +17,7 @@ from support.cli.system import FILE, STRING, Keelman, numbered
 from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 
-pytestmark = [pytest.mark.e2e, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, needs_java()]
 
 
 async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> 
         for listener in ("listeners", "admin.listeners"):
             words += ["--set", f"{listener}.https.ssl.keystore.{key}={value}"]
     await own.ok("create", "wc", "java", *words)
-    await own.ok("start", "wc", "java", "--wait", "--timeout", "150", seconds=240)
+    await own.ok("start", "wc", "java", "--wait")
     (url,) = (await own.item("wc", "java"))["status"]["rest_urls"]
     assert url.startswith("https://")
     config = {
@@ -62,7 +62,7 @@ async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> 
 
         result = await client.put(f"{url}/connectors/stamps/config", json=config)
         assert result.status_code == 201, result.text
-        await eventually(runs, seconds=90, what="its task runs with the library's transform")
+        await eventually(runs, what="its task runs with the library's transform")
         loggers = await client.get(f"https://127.0.0.1:{admin}/admin/loggers")
         assert loggers.status_code == 200, loggers.text
         assert (await client.get(f"{url}/admin/loggers")).status_code == 404, "it has a port of its own"
@@ -71,13 +71,13 @@ async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> 
         pid = int(worker["process"]["pid"])
         agent = own.pid_of("agent")
         os.kill(agent, signal.SIGKILL)
-        await eventually(lambda: own.pid_of("agent") != agent, seconds=60, what="another agent has come")
+        await eventually(lambda: own.pid_of("agent") != agent, what="another agent has come")
 
         async def adopted() -> bool:
             (now,) = await own.items("workers", "--cluster", "java")
             return now["process"]["state"] == "WORKLOAD_STATE_RUNNING" and int(now["process"]["pid"]) == pid
 
-        await eventually(adopted, seconds=120, what="the same process is the new agent's")
+        await eventually(adopted, what="the same process is the new agent's")
         assert await runs(), "it has gone on"
 
     await own.ok("stop", "wc", "java", "--wait")

@@ -18,7 +18,7 @@ from support.cli.system import FILE, STRING, Keelman
 from support.eventually import eventually
 from support.servers.object_store import KEY, SECRET, ObjectStore, object_store
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 
 def lines_of(file: Path) -> list[bytes]:
@@ -99,7 +99,7 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
         log_problems: list[dict[str, str]] = (await own.item("wc", "logged"))["status"].get("log_problems", [])
         return log_problems
 
-    problems = await eventually(log_problems, seconds=120, what="the status names the logs that are not delivered")
+    problems = await eventually(log_problems, what="the status names the logs that are not delivered")
     assert {(problem["target"], problem["stream"]) for problem in problems} <= {
         ("s3", "logged-0"), ("s3", f"logged-slots-{node}"),
     }, problems  # fmt: skip
@@ -111,7 +111,7 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
     async def is_over() -> bool:
         return not await log_problems()
 
-    await eventually(is_over, seconds=120, what="it is over once there is a bucket")
+    await eventually(is_over, what="it is over once there is a bucket")
     before = (await own.items("workers"))[0]["process"]["pid"]
     os.kill(before, signal.SIGKILL)
     os.kill(own.pid_of("agent"), signal.SIGKILL)
@@ -121,7 +121,7 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
         running = worker["process"]["state"] == "WORKLOAD_STATE_RUNNING"
         return running and worker["process"]["pid"] != before
 
-    await eventually(again, seconds=120, what="the worker runs again")
+    await eventually(again, what="the worker runs again")
     servers = (await own.item("bc", "default"))["status"]["bootstrap_servers"]
     log = own.home / "workloads" / "worker-logged-0" / "log"
     places: list[Callable[[], list[bytes]]] = [
@@ -135,12 +135,12 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
             actual_place = await asyncio.to_thread(place)
             return len(actual_place) >= len(lines_of(log)) > 0
 
-        await eventually(is_all_there, seconds=60, what="all lines are delivered")
+        await eventually(is_all_there, what="all lines are delivered")
         lines = lines_of(log)
         actual_place = (await asyncio.to_thread(place))[: len(lines)]
         assert events(actual_place) == events(lines[: len(actual_place)])
     slots = own.home / "log-delivery" / "a" / "b" / "logged" / f"logged-slots-{node}"
-    await eventually(lambda: any(b"connector=lines" in line for line in lines_of(slots)), seconds=60)
+    await eventually(lambda: any(b"connector=lines" in line for line in lines_of(slots)))
     assert all(b"worker_cluster=logged" in line for line in lines_of(slots) if b"] INFO" in line)
 
     keys = own.home / "agent" / "bucket-keys.json"

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from support.cli.system import Keelman, Ran, numbered
+from support.cli.system import PATIENCE_SECONDS, Keelman, Ran, numbered
 from support.eventually import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 
 async def started(own: Keelman, path: Path, output: Path, *, once: bool) -> asyncio.subprocess.Process:
@@ -27,7 +27,7 @@ async def started(own: Keelman, path: Path, output: Path, *, once: bool) -> asyn
 
 async def ran(own: Keelman, path: Path, output: Path) -> Ran:
     process = await started(own, path, output, once=True)
-    async with asyncio.timeout(200):
+    async with asyncio.timeout(PATIENCE_SECONDS):
         out, err = await process.communicate()
     return Ran(process.returncode or 0, out.decode(), err.decode())
 
@@ -36,9 +36,7 @@ async def test_killed_with_everything_it_goes_on(own: Keelman, tmp_path: Path) -
     path, output = tmp_path / "given.txt", tmp_path / "copied.txt"
     path.write_bytes(numbered(0, 1_000_000))
     first = await started(own, path, output, once=False)
-    await eventually(
-        lambda: output.exists() and output.stat().st_size > 100_000, seconds=150, every=0.01, what="copying continues"
-    )
+    await eventually(lambda: output.exists() and output.stat().st_size > 100_000, every=0.01, what="copying continues")
     own.kill_everything()
     await first.communicate()
     await own.gone()

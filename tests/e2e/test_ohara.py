@@ -20,7 +20,7 @@ from support.eventually import eventually
 from support.gateway.ohara.system import ADDRESSES, OharaSystem, ohara_system
 from support.java.kit import compiled, missing
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 SCRIPTED = "acme.ScriptedSource"
 RECORDS = 50
 
@@ -45,7 +45,7 @@ async def has_nodes(system: OharaSystem) -> None:
     async def available() -> bool:
         return [n["hostname"] for n in await system.js.list("nodes", state="AVAILABLE")] == [*ADDRESSES, system.own]
 
-    await eventually(available, seconds=60, what="the agents have come")
+    await eventually(available, what="the agents have come")
 
 
 async def has_file(system: OharaSystem, name: str, data: bytes) -> dict[str, Any]:
@@ -62,7 +62,7 @@ async def has_brokers(system: OharaSystem) -> None:
     await system.js.act("zookeepers", "zk", "start")
     await system.js.create("brokers", name="bk", nodeNames=["node01"], zookeeperClusterKey="zk")
     await system.js.act("brokers", "bk", "start")
-    await system.js.reaches("brokers", "bk", "RUNNING", seconds=90)
+    await system.js.reaches("brokers", "bk", "RUNNING", seconds=300)
 
 
 async def has_workers(system: OharaSystem, *nodes: str) -> None:
@@ -73,7 +73,7 @@ async def has_workers(system: OharaSystem, *nodes: str) -> None:
         assert answer.get("state") == "RUNNING", answer
         return sorted(answer["aliveNodes"]) == list(nodes)
 
-    await eventually(there, seconds=90, what=f"workers on {nodes}")
+    await eventually(there, what=f"workers on {nodes}")
 
 
 async def runs(system: OharaSystem, name: str, *topics: str, **settings: Any) -> None:
@@ -83,7 +83,7 @@ async def runs(system: OharaSystem, name: str, *topics: str, **settings: Any) ->
     assert judged["errorCount"] == 0, [s for s in judged["settings"] if s["value"]["errors"]]
     await system.js.create("connectors", **expected)
     await system.js.act("connectors", name, "start")
-    await system.js.reaches("connectors", name, "RUNNING", seconds=90)
+    await system.js.reaches("connectors", name, "RUNNING", seconds=300)
 
 
 async def is_back(system: OharaSystem) -> None:
@@ -95,7 +95,7 @@ async def is_back(system: OharaSystem) -> None:
         except httpx.TransportError:
             return False
 
-    await eventually(answers, seconds=60, what="the gateway is back")
+    await eventually(answers, what="the gateway is back")
 
 
 async def all_is_shown(system: OharaSystem) -> dict[str, Any]:
@@ -168,14 +168,14 @@ async def test_an_ohara_client_notices_no_difference(own: Keelman, tmp_path: Pat
                 await has_workers(system, "node02")
             finally:
                 over.set()
-        await eventually(lambda: growing.copied() >= growing.written, seconds=120, what="all is copied")
+        await eventually(lambda: growing.copied() >= growing.written, what="all is copied")
         assert growing.output.read_bytes() == growing.file.read_bytes(), "nothing lost, nothing doubled"
 
         async def numbers() -> bool:
             (partition,) = (await js.get("topics", "numbers"))["partitionInfos"]
             return bool(partition["endOffset"] >= RECORDS)
 
-        await eventually(numbers, seconds=60, what="the Java connector has copied")
+        await eventually(numbers, what="the Java connector has copied")
         newest = await js.ok("POST", "/inspect/topics/numbers", limit="3")
         assert len(newest["messages"]) == 3
         (logs,) = (await js.ok("GET", "/logs/workers/wk", sinceSeconds="600"))["logs"]
@@ -185,14 +185,14 @@ async def test_an_ohara_client_notices_no_difference(own: Keelman, tmp_path: Pat
         assert "since it is used by connector:" in used.message
         for name in ("java", "source", "sink"):
             await js.act("connectors", name, "stop")
-            await js.reaches("connectors", name, None, seconds=60)
+            await js.reaches("connectors", name, None, seconds=300)
             await js.delete("connectors", name)
         for topic in ("lines", "numbers"):
             await js.act("topics", topic, "stop")
-            await js.reaches("topics", topic, None, seconds=60)
+            await js.reaches("topics", topic, None, seconds=300)
             await js.delete("topics", topic)
         await js.act("workers", "wk", "stop")
-        stopped = await js.reaches("workers", "wk", None, seconds=90)
+        stopped = await js.reaches("workers", "wk", None, seconds=300)
         changing = {"lastModified", "nodeNames"}
         assert {k: v for k, v in stopped.items() if k not in changing} == {
             k: v for k, v in fields.items() if k not in changing

@@ -13,7 +13,7 @@ import pytest
 from support.cli.system import Keelman
 from support.places import ROOT
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 PAGE = (ROOT / "docs" / "ohara.md").read_text()
 BLOCKS = re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL)
 UP = "keelman up --detach\n"

@@ -16,7 +16,7 @@ from support.cli.system import FILE, STRING, Keelman, numbered
 from support.copying.growing import Growing
 from support.eventually import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.e2e
 
 LINES = 100_000
 
@@ -70,7 +70,7 @@ async def running(keelman: Keelman) -> list[dict[str, Any]]:
 
 
 async def slot(keelman: Keelman) -> Fault:
-    await eventually(lambda: both_run(keelman), seconds=60, every=0.2, what="both copy runs are in their slots")
+    await eventually(lambda: both_run(keelman), every=0.2, what="both copy runs are in their slots")
     slots = {r["slot"] for r in await running(keelman)}
     # The JVM's Python child is the daemon; its children are the slots' reapers.
     jvm = jvm_of((await workload(keelman, "spark/"))["pid"])
@@ -134,14 +134,13 @@ async def test_faults_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) 
             feeding = group.create_task(growing.grow((number + 1) * share))
             await eventually(
                 lambda middle=middle: growing.copied() >= middle,
-                seconds=90,
                 every=0.01,
                 what=f"{middle} lines are there",
             )
             fault.process.kill()
             assert not feeding.done(), f"the {prepare.__name__} was to be killed in the middle"
-            await eventually(fault.back, seconds=90, every=0.2, what=f"the {prepare.__name__} is back")
-    await eventually(lambda: growing.copied() >= LINES, seconds=90, what="all lines are there")
+            await eventually(fault.back, every=0.2, what=f"the {prepare.__name__} is back")
+    await eventually(lambda: growing.copied() >= LINES, what="all lines are there")
     assert output.read_bytes() == path.read_bytes() == numbered(0, LINES)
 
     connectors = {c["name"]: c for c in await keelman.items("connectors", "--cluster", "numbers")}

@@ -13,7 +13,7 @@ from support.cli.system import STRING, Keelman
 from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow, needs_java()]
 LIBRARY = "Missing.class"
 CONFIG = {
     "connector.class": "acme.BadSource",
@@ -30,7 +30,7 @@ def end_of(servers: str, topic: str) -> int:
     """The number of records in the topic, with markers of transactions; 0 while it does not exist."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "look"})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=120)[1])
     except KafkaException:
         return 0
     finally:
@@ -59,7 +59,7 @@ async def test_a_java_plugin_finds_its_worker_clusters_library(own: Keelman, tmp
     async def written() -> int:
         return await asyncio.to_thread(end_of, servers, "x")
 
-    await eventually(written, seconds=120, what="records go to the topic that the library's class names")
+    await eventually(written, what="records go to the topic that the library's class names")
     refused = await own.run("delete", "plugin", "missing:1")
     assert (refused.code != 0, "waters" in refused.err) == (True, True), refused
 
@@ -69,4 +69,4 @@ async def test_a_java_plugin_finds_its_worker_clusters_library(own: Keelman, tmp
     async def missed() -> bool:
         return "java.lang.NoClassDefFoundError: acme/Missing" in await own.ok("get", "cn", "waters/finds", "-o", "json")
 
-    await eventually(missed, seconds=180, what="its task names the missing part")
+    await eventually(missed, what="its task names the missing part")

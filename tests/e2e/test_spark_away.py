@@ -11,7 +11,7 @@ import pytest
 from support.cli.system import Keelman
 from support.eventually import eventually
 
-pytestmark = [pytest.mark.e2e, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.e2e, pytest.mark.slow]
 
 
 async def test_a_cluster_whose_spark_service_hangs_is_degraded_until_it_is_back(own: Keelman) -> None:
@@ -25,7 +25,7 @@ async def test_a_cluster_whose_spark_service_hangs_is_degraded_until_it_is_back(
             status = (await own.item("wc", "away"))["status"]
             return status["message"] if status["state"] == "CLUSTER_STATE_DEGRADED" else ""
 
-        reason = await eventually(degraded, seconds=120, what="the cluster is degraded")
+        reason = await eventually(degraded, what="the cluster is degraded")
         assert "spark/" in reason or "no Spark service answers" in reason
         table = await own.run("get", "wc", "-o", "wide")
         assert "DEGRADED" in table.out
@@ -35,7 +35,7 @@ async def test_a_cluster_whose_spark_service_hangs_is_degraded_until_it_is_back(
             (worker,) = await own.items("workers")
             return "no Spark service answers this worker" in worker["process"].get("message", "")
 
-        await eventually(noted, seconds=60, what="its worker reports it too")
+        await eventually(noted, what="its worker reports it too")
     finally:
         with contextlib.suppress(psutil.NoSuchProcess):  # its agent has killed it meanwhile
             spark.send_signal(signal.SIGCONT)
@@ -44,7 +44,7 @@ async def test_a_cluster_whose_spark_service_hangs_is_degraded_until_it_is_back(
         status = (await own.item("wc", "away"))["status"]
         return status["state"] == "CLUSTER_STATE_RUNNING" and not status.get("message")
 
-    await eventually(runs, seconds=180, what="it runs again by itself")
+    await eventually(runs, what="it runs again by itself")
     await own.ok("down")
 
 

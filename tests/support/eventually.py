@@ -20,7 +20,7 @@ NO_ANSWER = (KafkaException, httpx.TransportError, Unavailable, DeadlineExceeded
 
 
 async def eventually(
-    condition: Callable[[], T | Awaitable[T]], *, seconds: float = 120.0, every: float = 0.05, what: str = ""
+    condition: Callable[[], T | Awaitable[T]], *, seconds: float = 300.0, every: float = 0.05, what: str = ""
 ) -> T:
     """Returns the condition's first true value; raises AssertionError after the deadline, with its last error."""
     end = time.monotonic() + seconds

@@ -11,7 +11,7 @@ from typing import Any
 
 from keelman.runtime.processes.die_with_parent import tethered
 
-STOP_SECONDS = 60.0
+STOP_SECONDS = 300.0
 
 
 class Program:

@@ -11,7 +11,7 @@ from confluent_kafka import KafkaException
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T | None], what: str, seconds: float = 120.0, every: float = 0.02) -> T:
+def until(condition: Callable[[], T | None], what: str, seconds: float = 300.0, every: float = 0.02) -> T:
     """Waits until the condition returns something, and returns it. For threads; `eventually` is for coroutines.
 
     A request that brokers refuse is repeated, as for the first group of a new broker; an AssertionError ends the wait.

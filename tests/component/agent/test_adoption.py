@@ -14,7 +14,7 @@ from support.agent.agents import SLEEP, STUBBORN, Node, alive, workload
 from support.agent.workloads import real_workloads
 from support.eventually import eventually
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 
 ROUNDS = 10
 

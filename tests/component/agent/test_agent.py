@@ -330,7 +330,7 @@ async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
             more.write(b"new li")
             more.flush()
             more.write(b"ne\n")
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(300):
             got = b""
             while not got.endswith(b"\n"):
                 got += (await stream.read()).lines

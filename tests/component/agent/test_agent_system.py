@@ -26,7 +26,7 @@ from keelman.runtime.processes.process_trees import family, is_marked, kill_all,
 from support.eventually import eventually
 from support.state.service import Clients, StateProcess, free_range
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]  # on a busy machine each start takes a minute
+pytestmark = pytest.mark.component
 
 
 def start_agent(home: Home, port: int, state: StateProcess) -> subprocess.Popen[bytes]:
@@ -77,7 +77,7 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
                 ready = states == [WorkloadState.WORKLOAD_STATE_RUNNING] * len(kinds)
                 return answer if ready else None
 
-            first = await eventually(lambda: running("broker"), seconds=120)
+            first = await eventually(lambda: running("broker"))
             assert first
             kinds = ("broker",)
             pids = {k: first[k].status.pid for k in kinds}
@@ -111,7 +111,7 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
                     actual_running if actual_running and actual_running["broker"].status.pid != pids["broker"] else None
                 )
 
-            second = await eventually(back, seconds=240)
+            second = await eventually(back)
             assert second
             assert not leftovers.items() & living(leftovers).items()
             assert second["broker"].spec == first["broker"].spec

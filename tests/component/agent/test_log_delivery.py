@@ -93,13 +93,13 @@ async def kill_worker(node: Node) -> None:
     """Kills the worker, and returns once there is another."""
     old = pid_of(node)
     os.kill(old, signal.SIGKILL)
-    await eventually(lambda: pid_of(node) not in (0, old) and alive(pid_of(node)), seconds=120)
+    await eventually(lambda: pid_of(node) not in (0, old) and alive(pid_of(node)))
 
 
 async def grown(node: Node, lines: int = 600) -> None:
     """Returns once the worker has written so many lines more."""
     at = written(node)
-    await eventually(lambda: written(node) >= at + lines, seconds=120)
+    await eventually(lambda: written(node) >= at + lines)
 
 
 async def deaths(node: Node, **settings: str) -> None:
@@ -119,10 +119,10 @@ async def to_files(node: Node) -> None:
     node.state.assign(workload(script=WRITER, log_targets=LogTargets(name="orders", file_group="/groups/a")))
     node.agent(**settings)
     file = node.home.root / "log-delivery" / "groups" / "a" / "orders" / "demo-0"
-    await eventually(lambda: node.state.in_state(NAME, "STARTING"), seconds=60)
+    await eventually(lambda: node.state.in_state(NAME, "STARTING"))
     await deaths(node, **settings)
     end = written(node)
-    await eventually(lambda: judge(text_of(file).splitlines()) >= end, seconds=60)
+    await eventually(lambda: judge(text_of(file).splitlines()) >= end)
     assert len(Log(file).parts()) > 3
 
 
@@ -132,10 +132,10 @@ async def test_the_rest_of_a_log_is_delivered_before_it_is_removed(node: Node) -
     targets = LogTargets(name="orders", file_group="a")
     node.state.assign(workload(script=script, log_targets=targets))
     node.agent()
-    await eventually(lambda: node.state.in_state(NAME, "STARTING"), seconds=60)
-    await eventually(lambda: written(node) >= 5000, seconds=60)
+    await eventually(lambda: node.state.in_state(NAME, "STARTING"))
+    await eventually(lambda: written(node) >= 5000)
     node.state.assign(workload(script=script, log_targets=targets, generation=2, goal=REMOVED))
-    await eventually(lambda: node.state.in_state(NAME, "REMOVED"), seconds=60)
+    await eventually(lambda: node.state.in_state(NAME, "REMOVED"))
     assert judge(text_of(node.home.root / "log-delivery" / "a" / "orders" / "demo-0").splitlines()) == 5001
     assert not node.home.workload(NAME).exists()
 
@@ -154,17 +154,17 @@ async def to_objects(node: Node) -> None:
     targets = LogTargets(name="orders", bucket="logs", prefix="a/b", buckets=str(buckets))
     node.state.assign(workload(script=WRITER, log_targets=targets))
     node.agent(**settings)
-    await eventually(lambda: node.state.in_state(NAME, "STARTING"), seconds=60)
+    await eventually(lambda: node.state.in_state(NAME, "STARTING"))
     await grown(node, 3000)
-    await eventually(lambda: "log_not_delivered" in node.log_of_agent(), seconds=60)
+    await eventually(lambda: "log_not_delivered" in node.log_of_agent())
     log = Log(node.home.workload(NAME) / "log")
-    await eventually(lambda: len(log.parts()) > 3, seconds=60)  # the parts are kept until they are delivered
+    await eventually(lambda: len(log.parts()) > 3)  # the parts are kept until they are delivered
     buckets.unlink()
     await deaths(node, **settings)
     end = written(node)
     folder = buckets / "logs" / "a" / "b" / "orders" / "demo-0"
-    await eventually(lambda: judge(objects(folder)) >= end, seconds=60)
-    await eventually(lambda: len(log.parts()) <= 4, seconds=60)
+    await eventually(lambda: judge(objects(folder)) >= end)
+    await eventually(lambda: len(log.parts()) <= 4)
 
 
 async def objects_of(bucket: Any) -> list[bytes]:
@@ -191,19 +191,19 @@ async def to_objects_of_a_server(node: Node) -> None:
         def problems() -> list[LogProblem]:
             return list(node.state.statuses[NAME].log_problems) if NAME in node.state.statuses else []
 
-        (problem,) = await eventually(problems, seconds=120, what="the status has the reason")
+        (problem,) = await eventually(problems, what="the status has the reason")
         assert (problem.stream, problem.target) == ("demo-0", "s3")
         assert f"{server.endpoint}, bucket logs: the server refuses the access key" in problem.message
         assert begun <= problem.since.seconds + 1 <= time.time() + 1
         node.state.give_keys(server.endpoint, KEY, SECRET)
-        await eventually(lambda: not problems(), seconds=120, what="it is over")
+        await eventually(lambda: not problems(), what="it is over")
         await deaths(node, **settings)
         end = written(node)
 
         async def are_there() -> bool:
             return judge(await objects_of(bucket)) >= end
 
-        await eventually(are_there, seconds=120, what="all lines are there")
+        await eventually(are_there, what="all lines are there")
         stored_bucket_keys_file = bucket_keys_file(node.home)
         assert stored_bucket_keys_file.stat().st_mode & 0o777 == 0o600
         logs = "".join(node.log_of_agent(number) for number in range(len(node.agents)))
@@ -246,13 +246,13 @@ async def to_a_topic(node: Node) -> None:
         targets = LogTargets(name="orders", topic="logs")
         node.state.assign(workload(script=WRITER, log_targets=targets, **{"bootstrap.servers": broker.bootstrap}))
         node.agent(**MANY_PARTS)
-        await eventually(lambda: node.state.in_state(NAME, "STARTING"), seconds=60)
+        await eventually(lambda: node.state.in_state(NAME, "STARTING"))
         await deaths(node, **MANY_PARTS)
         await broker.end(signal.SIGKILL)
         await grown(node, 3000)
-        await eventually(lambda: "log_not_delivered" in node.log_of_agent(), seconds=120)
+        await eventually(lambda: "log_not_delivered" in node.log_of_agent())
         await broker.start()
-        await eventually(lambda: "log_delivered_again" in node.log_of_agent(), seconds=120)
+        await eventually(lambda: "log_delivered_again" in node.log_of_agent())
         end = written(node)
 
         async def all_there() -> bool:
@@ -260,7 +260,7 @@ async def to_a_topic(node: Node) -> None:
             assert {key for key, _ in actual_records} <= {b"orders/demo-0"}
             return judge([value for _, value in actual_records]) >= end
 
-        await eventually(all_there, seconds=120)
+        await eventually(all_there)
 
 
 TARGETS = (to_files, to_objects, to_objects_of_a_server, to_a_topic)

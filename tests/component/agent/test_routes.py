@@ -15,7 +15,7 @@ from support.agent.agents import SLEEP, running_node, workload
 from support.cli.system import FILE, STRING, Keelman
 from support.eventually import eventually
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 ROUTE = "kafka.routes.example"
 
 
@@ -61,7 +61,7 @@ async def test_worker_and_slots_have_them_alone_and_after_another_agent_too(tmp_
             ran = await keelman.run("peek", "lines", "--broker-cluster", "default", "-o", "json")
             return ran.code == 0 and len(json.loads(ran.out)["records"]) == count
 
-        await eventually(lambda: copied(1), seconds=60, what="a line is copied")
+        await eventually(lambda: copied(1), what="a line is copied")
         pid = int((await worker(keelman, "wc"))["process"]["pid"])
         for slot in (pid, *slots(keelman)):
             assert f"127.0.0.1 {ROUTE}" in hosts_of(slot)
@@ -72,7 +72,7 @@ async def test_worker_and_slots_have_them_alone_and_after_another_agent_too(tmp_
         await eventually(lambda: psutil.pid_exists(keelman.pid_of("agent")), what="another agent")
         with lines.open("a") as growing:
             growing.write("two\n")
-        await eventually(lambda: copied(2), seconds=60, what="another line is copied")
+        await eventually(lambda: copied(2), what="another line is copied")
         assert int((await worker(keelman, "wc"))["process"]["pid"]) == pid
 
         await keelman.ok("update", "wc", "wc", "--route", f"{ROUTE}=127.0.0.1", "--route", "db=10.9.8.7", "--wait")

@@ -31,7 +31,6 @@ from support.eventually import eventually
 
 pytestmark = [
     pytest.mark.component,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root runs processes as others"),
 ]
 NOBODY = pwd.getpwnam("nobody")
@@ -84,9 +83,7 @@ async def test_a_worker_and_its_spark_service_run_as_that_user(bootstrap: str, n
     node.state.assign(spark, worker)
     agent = node.agent(prefix=reachable(node.folder / "aside"), workload_user="nobody")
     names = (spark.name, worker.name)
-    await eventually(
-        lambda: agent.poll() is not None or all(node.state.in_state(name, "RUNNING") for name in names), seconds=240
-    )
+    await eventually(lambda: agent.poll() is not None or all(node.state.in_state(name, "RUNNING") for name in names))
     assert agent.poll() is None, node.log_of_agent()
     for name in names:
         process = psutil.Process(node.state.statuses[name].pid)
@@ -114,7 +111,7 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
 
     node.state.assign(broker(1, RUNNING))
     agent = node.agent(prefix=reachable(node.folder / "aside"))
-    await eventually(lambda: node.state.in_state(name, "RUNNING"), seconds=240)
+    await eventually(lambda: node.state.in_state(name, "RUNNING"))
     assert psutil.Process(node.state.statuses[name].pid).uids().real == 0
     properties = {"bootstrap.servers": f"127.0.0.1:{port}"}
     producer = Producer(properties)
@@ -123,7 +120,7 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
     producer.produce("kept", b"kept by root")
     assert producer.flush(60) == 0
     node.state.assign(broker(2, STOPPED))
-    await eventually(lambda: node.state.in_state(name, "STOPPED"), seconds=120)
+    await eventually(lambda: node.state.in_state(name, "STOPPED"))
     await node.end(agent, signal.SIGTERM)
 
     users = {"workload_user": "nobody", "broker_user": "daemon"}
@@ -131,9 +128,7 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
     node.state.assign(broker(3, RUNNING), workload(script=healthy(node), python="-u"))
     agent = node.agent(prefix=reachable(node.folder / "aside"), **users)
     for item in (name, "worker/demo/0"):
-        await eventually(
-            lambda item=item: agent.poll() is not None or node.state.in_state(item, "RUNNING"), seconds=240
-        )
+        await eventually(lambda item=item: agent.poll() is not None or node.state.in_state(item, "RUNNING"))
     assert agent.poll() is None, node.log_of_agent()
     process = psutil.Process(node.state.statuses[name].pid)
     for child in (process, *process.children(recursive=True)):

@@ -56,7 +56,7 @@ async def read(bootstrap: str, count: int) -> list[bytes]:
         consumer.assign([TOPIC])
         await consumer.seek_to_beginning(TOPIC)
         values: list[bytes] = []
-        async with asyncio.timeout(60):  # a transaction without its marker would block the reader for ever
+        async with asyncio.timeout(300):  # a transaction without its marker would block the reader for ever
             while len(values) < count:
                 batch = await consumer.getmany(timeout_ms=1000)
                 values += [record.value for records in batch.values() for record in records]
@@ -137,7 +137,6 @@ async def test_a_broker_alone_that_was_frozen_is_not_given_up_and_loses_no_marke
                 least = [len(own) + 5 for own in committed]
                 await eventually(
                     lambda least=least: all(len(own) >= n for own, n in zip(committed, least, strict=True)),
-                    seconds=120,
                     what="all commit",
                 )
                 java.suspend()
@@ -164,7 +163,7 @@ async def test_health_tells_the_truth_and_a_dead_broker_ends_its_service(tmp_pat
 
             async def state() -> str:
                 try:
-                    reply = await health.Check(health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=30)
+                    reply = await health.Check(health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=120)
                 except grpc.aio.AioRpcError as error:
                     return error.code().name
                 return health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status)
@@ -173,7 +172,7 @@ async def test_health_tells_the_truth_and_a_dead_broker_ends_its_service(tmp_pat
                 return await state() == "SERVING"
 
             assert await state() == "NOT_SERVING", "the socket answers before the broker does"
-            await eventually(serving, seconds=120, what="the broker is ready")
+            await eventually(serving, what="the broker is ready")
 
             java = java_of(broker)
             assert java is not None
@@ -182,9 +181,9 @@ async def test_health_tells_the_truth_and_a_dead_broker_ends_its_service(tmp_pat
             async def silent() -> bool:
                 return await state() == "NOT_SERVING"
 
-            await eventually(silent, seconds=60, what="a frozen broker is not healthy")
+            await eventually(silent, what="a frozen broker is not healthy")
             java.resume()
-            await eventually(serving, seconds=60, what="it is healthy again")
+            await eventually(serving, what="it is healthy again")
 
         java.kill()
         assert await broker.ended() == 1

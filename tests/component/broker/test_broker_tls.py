@@ -56,7 +56,7 @@ def shown(port: int, keystore: Path, truststore: Path) -> bytes:
         return secured.getpeercert(binary_form=True) or b""
 
 
-def brokers_seen(client: Mapping[str, str], bootstrap: str, seconds: float = 30) -> int:
+def brokers_seen(client: Mapping[str, str], bootstrap: str, seconds: float = 300.0) -> int:
     """The number of brokers that a client sees. Raises KafkaException."""
     admin = AdminClient({**for_librdkafka(client), "bootstrap.servers": bootstrap, "log_level": 0})
     return len(admin.list_topics(timeout=seconds).brokers)
@@ -89,7 +89,7 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
                 answer = await ask_broker(HOST, port, probing)
                 return answer is not None and answer.serves(number)
 
-            await eventually(serves, seconds=240, what=f"broker {number} answers")
+            await eventually(serves, what=f"broker {number} answers")
         bootstrap = ",".join(broker.bootstrap for broker in brokers)
 
         async def both_seen() -> bool:
@@ -130,7 +130,7 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
         await eventually(lambda: "certificates_read" in brokers[1].output, what="the broker's log tells of it")
         assert await brokers[0].end() == 0
         await brokers[0].spawn()  # its controller alone fences its old self first, with TLS too
-        await eventually(lambda: serves(brokers[0].port, 0), seconds=240, what="it came back")
+        await eventually(lambda: serves(brokers[0].port, 0), what="it came back")
     finally:
         for broker in reversed(brokers):
             await broker.end()

@@ -44,7 +44,7 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
                 findings = await looked()
                 return findings if {"network", "topics"} <= {check for check, _ in findings} else None
 
-            findings = await eventually(all_of_it, what="brokers have been checked", seconds=60)
+            findings = await eventually(all_of_it, what="brokers have been checked")
             assert "127.0.0.1:1" in findings["network", "broker-cluster/away"]
             assert "has 3 partitions" in findings["topics", f"worker-cluster/{name}"]
             text = (await prompt.run(["doctor"])).out
@@ -54,7 +54,7 @@ async def test_what_is_wrong_is_found_with_its_remedy(tmp_path: Path, bootstrap:
                 "5 findings; looked at 2 nodes, 2 broker-clusters, 1 worker-cluster"
             )
             assert (await prompt.run(["update", "bc", "real", "--set", "ssl.key.password=pa55"])).code == OK
-            findings = await eventually(all_of_it, what="brokers with a secret are checked, too", seconds=60)
+            findings = await eventually(all_of_it, what="brokers with a secret are checked, too")
             assert "has 3 partitions" in findings["topics", f"worker-cluster/{name}"]
             closed = await prompt.run(["doctor", "--gateway", f"127.0.0.1:{free_ports(1)[0]}"])
             assert closed.code == FAILED

@@ -19,7 +19,7 @@ from keelman.runtime.processes.ports import free_ports
 from support.worker.starts import STRINGS, properties
 
 pytestmark = pytest.mark.component
-SECONDS = 60.0
+SECONDS = 300.0
 # Root may write everywhere, unless a file system forbids it.
 NOBODY_SPECIAL = ("setpriv", "--bounding-set=-dac_override,-dac_read_search") if os.getuid() == 0 else ()
 

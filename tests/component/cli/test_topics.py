@@ -76,7 +76,7 @@ async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> Non
         text = (await prompt.ran(f"describe topic {name}")).out
         return text if f"- '0: leader 1 ({bootstrap}), replicas 1, offsets 0 to " in text else ""
 
-    shown = await eventually(told, seconds=60, what="the brokers' words are described")
+    shown = await eventually(told, what="the brokers' words are described")
     assert "state: PRESENT" in shown
     assert "# operations" in shown
     newest = (await prompt.ran(f"get operations --of topic/{name} -o name")).out.split()[0]

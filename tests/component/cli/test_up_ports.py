@@ -29,7 +29,7 @@ class Home:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        async with asyncio.timeout(180):
+        async with asyncio.timeout(300):
             out, _ = await process.communicate()
         return process.returncode or 0, out.decode()
 
@@ -41,7 +41,6 @@ class Home:
         return int(system["gateway"].rpartition(":")[2]), printed
 
 
-@pytest.mark.timeout(600)
 async def test_the_ports_of_a_home_are_kept_until_somebody_else_has_one(tmp_path: Path) -> None:
     home = Home(tmp_path)
     try:
@@ -60,7 +59,6 @@ async def test_the_ports_of_a_home_are_kept_until_somebody_else_has_one(tmp_path
         await home.run("down")
 
 
-@pytest.mark.timeout(600)
 async def test_down_ends_an_up_that_has_only_begun(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
     begun = asyncio.create_task(home.run("up", "--detach", "--free-ports", "--no-broker"))

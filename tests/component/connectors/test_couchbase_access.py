@@ -29,7 +29,7 @@ def server() -> Iterator[CouchbaseServer]:
 
 def said(runs: Callable[..., Run], bootstrap: str, config: dict[str, str]) -> str:
     """The error with which a run failed."""
-    return runs(ticket(bootstrap, config)).until_state("FAILED", seconds=60).message
+    return runs(ticket(bootstrap, config)).until_state("FAILED", seconds=300).message
 
 
 def copied(runs: Callable[..., Run], bootstrap: str, config: dict[str, str]) -> None:

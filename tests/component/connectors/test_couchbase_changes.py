@@ -22,11 +22,11 @@ async def test_when_all_nodes_of_a_client_are_replaced_the_seeds_are_asked(monke
             history.node = 1
         async with ours(server) as mine:
             await asyncio.to_thread(server.put, "before", {})
-            await eventually(lambda: mine.keys == ["before"], seconds=60)
+            await eventually(lambda: mine.keys == ["before"])
             await asyncio.to_thread(server.kill, 1)
             await asyncio.to_thread(server.replace_node, 1, 2)
             await asyncio.to_thread(server.put, "behind", {})
-            await eventually(lambda: mine.keys == ["before", "behind"], seconds=60)
+            await eventually(lambda: mine.keys == ["before", "behind"])
             assert mine.changes.problem == ""
 
 
@@ -35,11 +35,11 @@ async def test_a_node_that_hangs_and_left_the_cluster_is_left() -> None:
     with couchbase_server(vbuckets=4, nodes=2) as server:
         async with ours(server) as mine:
             await asyncio.to_thread(server.put, "before", {})
-            await eventually(lambda: mine.keys == ["before"], seconds=60)
+            await eventually(lambda: mine.keys == ["before"])
             await asyncio.to_thread(server.silence, 1)
             await asyncio.to_thread(server.replace_node, 1, 0)
             await asyncio.to_thread(server.put, "behind", {}, vbucket=1)
-            await eventually(lambda: mine.keys == ["before", "behind"], seconds=60)
+            await eventually(lambda: mine.keys == ["before", "behind"])
 
 
 async def test_without_flow_control_a_server_sends_no_more_than_our_own_window(
@@ -55,7 +55,7 @@ async def test_without_flow_control_a_server_sends_no_more_than_our_own_window(
                 (session,) = [session for session in server.sessions() if session.flags >= 0]
                 return session.unacknowledged
 
-            await eventually(lambda: sent() >= 4096, seconds=60)
+            await eventually(lambda: sent() >= 4096)
             mine.take()
             assert len(mine.seen) < 60
 
@@ -63,7 +63,7 @@ async def test_without_flow_control_a_server_sends_no_more_than_our_own_window(
                 mine.take()
                 return len(mine.seen) == 300
 
-            await eventually(all_seen, seconds=60)
+            await eventually(all_seen)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_what_is_refused_for_now_at_a_start_is_asked_for_again(opcode: Opc
         server.refuse(opcode, status, vbucket=1)
         server.put("doc", {}, vbucket=1)
         async with ours(server) as mine:
-            await eventually(lambda: mine.keys == ["doc"], seconds=60)
+            await eventually(lambda: mine.keys == ["doc"])
             assert mine.changes.problem == ""
 
 
@@ -88,7 +88,7 @@ async def test_a_stream_that_ends_again_and_again_is_opened_after_longer_pauses(
         async with ours(server):
             begun = time.monotonic()
             for opened in range(1, 9):
-                await eventually(lambda: len(server.asked) == opened, seconds=60)  # noqa: B023  awaited in its turn
+                await eventually(lambda: len(server.asked) == opened)  # noqa: B023  awaited in its turn
                 if opened < 8:
                     await asyncio.to_thread(server.end_streams, 4)
             assert time.monotonic() - begun >= sum(0.032 * 2**n for n in range(7)) / 2
@@ -103,7 +103,7 @@ async def test_a_stream_that_stays_refused_for_now_ends_the_run(
     with couchbase_server(vbuckets=2) as server:
         server.refuse(Opcode.STREAM_REQUEST, status)
         async with ours(server, takes=False) as mine:
-            await eventually(lambda: mine.failure, seconds=60)
+            await eventually(lambda: mine.failure)
             assert mine.failure.startswith(f"AwayError: {server.seeds} opens no stream of vbucket ")
             assert f"{name} ({status:#04x}), for " in mine.failure
 
@@ -113,7 +113,7 @@ async def test_collections_that_stay_unknown_to_a_node_end_the_task(status: int)
     with couchbase_server(vbuckets=1) as server:
         server.refuse(Opcode.STREAM_REQUEST, status)
         async with ours(server, takes=False, bootstrap_seconds=0.5) as mine:
-            await eventually(lambda: mine.failure, seconds=60)
+            await eventually(lambda: mine.failure)
             assert mine.failure.startswith(f"CouchbaseError: {server.seeds} opens no stream of vbucket 0: UNKNOWN_")
             assert f"({status:#04x}), for " in mine.failure
 
@@ -134,7 +134,7 @@ async def test_framing_extras_count_for_the_flow_control() -> None:
         server.is_framed = True
         async with ours(server, window=1024) as mine:
             await asyncio.to_thread(lambda: [server.put(f"doc-{n}", {}) for n in range(400)])
-            await eventually(lambda: len(mine.seen) == 400, seconds=60)
+            await eventually(lambda: len(mine.seen) == 400)
             (session,) = [session for session in server.sessions() if session.flags >= 0]
             assert 0 <= session.unacknowledged < 1024
 
@@ -146,10 +146,10 @@ async def test_later_forms_of_snapshots(version: int) -> None:
         async with ours(server) as mine:
             for n in range(3):
                 await asyncio.to_thread(server.put, f"doc-{n}", {})
-                await eventually(lambda: len(mine.seen) == n + 1, seconds=60)  # noqa: B023  awaited in its turn
+                await eventually(lambda: len(mine.seen) == n + 1)  # noqa: B023  awaited in its turn
             await asyncio.to_thread(server.cut)
             await asyncio.to_thread(server.put, "doc-3", {})
-            await eventually(lambda: len(mine.seen) == 4, seconds=60)
+            await eventually(lambda: len(mine.seen) == 4)
             assert [request[3:] for request in server.asked] == [(0, 0), (3, 3)]
             assert mine.changes.rollbacks == 0
 
@@ -160,7 +160,7 @@ async def test_of_synchronous_writes_the_committed_ones_are_seen() -> None:
             await asyncio.to_thread(server.put_durably, "committed", {"n": 1})
             await asyncio.to_thread(server.put_durably, "aborted", {"n": 2}, commits=False)
             await asyncio.to_thread(server.put_durably, "prepared", {"n": 3}, commits=None)
-            await eventually(lambda: mine.changes.resting() == {0: (5, server.vbuckets[0].log[0][0])}, seconds=60)
+            await eventually(lambda: mine.changes.resting() == {0: (5, server.vbuckets[0].log[0][0])})
             assert mine.keys == ["committed"]
 
 
@@ -171,10 +171,10 @@ async def test_who_is_older_than_the_deletions_that_are_kept_begins_again_unless
             server.capabilities.discard("dcp.IgnorePurgedTombstones")
         async with ours(server) as mine:
             await asyncio.to_thread(lambda: [server.put(key, {}) for key in ("a", "b")])
-            await eventually(lambda: mine.keys == ["a", "b"], seconds=60)
+            await eventually(lambda: mine.keys == ["a", "b"])
             await asyncio.to_thread(server.kill, 0)
             await asyncio.to_thread(lambda: (server.delete("a"), server.put("c", {}), server.purge(0)))
             await asyncio.to_thread(server.revive, 0)
-            await eventually(lambda: mine.keys[-1] == "c", seconds=60)
+            await eventually(lambda: mine.keys[-1] == "c")
             assert mine.keys == (["a", "b", "c"] if ignores else ["a", "b", "b", "c"])
             assert mine.changes.rollbacks == (not ignores)

@@ -34,7 +34,7 @@ def put(server: CouchbaseServer, *keys: str) -> None:
 
 async def saw(mine: Ours, *keys: str) -> None:
     """Waits until it has seen exactly these documents, once each."""
-    await eventually(lambda: len(mine.seen) >= len(keys), seconds=60, what=f"{mine.keys} are {keys}")
+    await eventually(lambda: len(mine.seen) >= len(keys), what=f"{mine.keys} are {keys}")
     assert mine.keys == sorted(keys)
 
 
@@ -50,7 +50,7 @@ async def test_a_vbucket_whose_collections_are_dropped_waits_until_there_is_one_
             await asyncio.to_thread(server.drop_scope, "inventory")
         else:
             await asyncio.to_thread(server.drop_collection, *AIRLINE)
-        await eventually(lambda: mine.changes.problem.endswith(GONE), seconds=60)
+        await eventually(lambda: mine.changes.problem.endswith(GONE))
         assert mine.changes.resting() is None
         assert mine.failure == ""
         if selection.scope:
@@ -58,7 +58,7 @@ async def test_a_vbucket_whose_collections_are_dropped_waits_until_there_is_one_
         await asyncio.to_thread(server.create_collection, *AIRLINE)
         await asyncio.to_thread(put, server, "airline-2")
         await saw(mine, "airline-1", "airline-2")
-        await eventually(lambda: mine.changes.problem == "", seconds=60)
+        await eventually(lambda: mine.changes.problem == "")
 
 
 async def test_collections_that_are_dropped_while_nodes_are_away_are_waited_for(server: CouchbaseServer) -> None:
@@ -68,7 +68,7 @@ async def test_collections_that_are_dropped_while_nodes_are_away_are_waited_for(
         await asyncio.to_thread(server.kill, 0)
         await asyncio.to_thread(server.drop_collection, *AIRLINE)
         await asyncio.to_thread(server.revive, 0)
-        await eventually(lambda: mine.changes.problem.endswith(GONE), seconds=60)
+        await eventually(lambda: mine.changes.problem.endswith(GONE))
         assert mine.failure == ""
 
 
@@ -91,8 +91,8 @@ async def test_of_several_collections_one_is_dropped_and_made_again(server: Couc
         await saw(mine, "airline-1", "airline-2", "hotel-1", "hotel-2", "hotel-3", "hotel-4")
         await asyncio.to_thread(server.cut)
         await asyncio.to_thread(put, server, "airline-3", "hotel-5")
-        await eventually(lambda: len(mine.seen) == 8, seconds=60)
-        await eventually(lambda: mine.changes.resting() is not None, seconds=60)
+        await eventually(lambda: len(mine.seen) == 8)
+        await eventually(lambda: mine.changes.resting() is not None)
         assert mine.changes.problem == ""
         assert mine.changes.rollbacks == 0
 

@@ -101,7 +101,7 @@ async def test_a_go_client_sees_what_the_server_has(programs: Path, program: str
         scenario(server)
         async with streaming(server, programs / program) as client:
             expected = stored(server, expirations=program == "gocbcore")
-            await eventually(lambda: client.count >= sum(map(len, expected.values())), seconds=90)
+            await eventually(lambda: client.count >= sum(map(len, expected.values())))
             assert client.seen == expected
             if scenario is much:
                 assert sum(sum(session.acknowledged) for session in server.sessions()) > 1 << 20
@@ -114,12 +114,12 @@ async def test_a_go_client_sees_what_happens_while_it_follows(programs: Path, pr
         server.put("first", {"n": 0})
         async with streaming(server, programs / program) as client:
             kinds = (MUTATION, DELETION, EXPIRATION)
-            await eventually(lambda: client.count == 1, seconds=90)
+            await eventually(lambda: client.count == 1)
             await asyncio.to_thread(scenario, server)
             changes = [
                 change for history in server.vbuckets.values() for change in history.items if change.kind in kinds
             ]
-            await eventually(lambda: client.count >= len(changes), seconds=90)
+            await eventually(lambda: client.count >= len(changes))
             seen = [(row[1], row[3], row[5]) for rows in client.seen.values() for row in rows]
             assert sorted(seen) == sorted((change.seqno, change.cas, change.key) for change in changes)
 
@@ -128,7 +128,7 @@ async def test_gocbcore_hears_of_collections(programs: Path) -> None:
     with couchbase_server(vbuckets=1) as server:
         async with streaming(server, programs / "gocbcore") as client:
             await asyncio.to_thread(dropped, server)
-            await eventually(lambda: client.count >= 5, seconds=90)
+            await eventually(lambda: client.count >= 5)
             inventory, old = 8, 13
             events = [line.split() for line in client.other if line.startswith(("scope", "collection", "drop"))]
             assert [(words[0], int(words[3]), words[4:]) for words in events] == [
@@ -152,4 +152,4 @@ async def test_go_clients_prove_a_password_in_each_way(programs: Path, program: 
         server.mechanisms = (mechanism,)
         server.put("first", {"n": 0})
         async with streaming(server, programs / program) as client:
-            await eventually(lambda: client.count == 1, seconds=90)
+            await eventually(lambda: client.count == 1)

@@ -88,13 +88,13 @@ async def test_both_clients_see_the_same(classes: list[Path], scenario: Scenario
         server.put("first", {"n": 0})
         async with java(server, classes) as theirs, ours(server) as mine:
             await asyncio.to_thread(scenario, server)
-            await eventually(lambda: len(mine.seen) == _stored(server), seconds=60)
+            await eventually(lambda: len(mine.seen) == _stored(server))
             await same(theirs, mine)
 
 
 async def same(theirs: Official, mine: Ours) -> None:
     """Waits until both have seen the same changes of each vbucket."""
-    await eventually(lambda: len(theirs.seen) >= len(mine.seen), seconds=60)
+    await eventually(lambda: len(theirs.seen) >= len(mine.seen))
     assert by_vbucket(theirs.seen) == by_vbucket(mine.seen)
 
 
@@ -122,7 +122,7 @@ async def test_both_clients_see_what_the_server_has(classes: list[Path], scenari
                 for change in history.since(0, server.collections.ids)
                 if change.kind in (MUTATION, DELETION, EXPIRATION)
             ]
-            await eventually(lambda: len(mine.seen) == len(there), seconds=60)
+            await eventually(lambda: len(mine.seen) == len(there))
             await same(theirs, mine)
             assert sorted(change[4] for change in mine.seen) == sorted(change.cas for change in there)
             if scenario is changes.dropped:
@@ -148,12 +148,12 @@ async def test_both_clients_read_a_collection_until_it_is_dropped(classes: list[
             ours(server, selection=chosen) as mine,
         ):
             await asyncio.to_thread(put, "second")
-            await eventually(lambda: mine.keys == ["first-airline", "second-airline"], seconds=60)
+            await eventually(lambda: mine.keys == ["first-airline", "second-airline"])
             await same(theirs, mine)
             await asyncio.to_thread(server.drop_collection, "inventory", "airline")
             await asyncio.to_thread(put_hotel, server)
-            await eventually(lambda: sum(line.startswith("dropped ") for line in theirs.other) == 4, seconds=60)
-            await eventually(lambda: "are gone" in mine.changes.problem, seconds=60)
+            await eventually(lambda: sum(line.startswith("dropped ") for line in theirs.other) == 4)
+            await eventually(lambda: "are gone" in mine.changes.problem)
             assert len(mine.seen) == len(theirs.seen) == 2
 
 
@@ -169,7 +169,7 @@ async def test_both_clients_begin_with_now(classes: list[Path]) -> None:
         begins = dict.fromkeys(server.vbuckets)
         async with java(server, classes, begin="NOW") as theirs, ours(server, positions=begins) as mine:
             await asyncio.to_thread(lambda: [server.put(f"new-{n}", {"n": n}) for n in range(16)])
-            await eventually(lambda: len(mine.seen) == 16, seconds=60)
+            await eventually(lambda: len(mine.seen) == 16)
             await same(theirs, mine)
 
 
@@ -180,7 +180,7 @@ async def test_both_clients_prove_a_password_in_each_way(classes: list[Path], me
         server.mechanisms = (mechanism, "PLAIN")
         server.put("doc", {})
         async with java(server, classes) as theirs, ours(server) as mine:
-            await eventually(lambda: len(mine.seen) == 1, seconds=60)
+            await eventually(lambda: len(mine.seen) == 1)
             await same(theirs, mine)
 
 
@@ -196,7 +196,7 @@ async def test_the_official_client_takes_the_server_for_one_with_tls(classes: li
     with couchbase_server(vbuckets=2, tls=context) as server:
         server.put("doc", {"n": 1})
         async with java(server, classes, trusted=str(tmp_path / "trusted.pem")) as theirs:
-            await eventually(lambda: len(theirs.seen) == 1, seconds=60)
+            await eventually(lambda: len(theirs.seen) == 1)
 
 
 @pytest.mark.slow
@@ -205,12 +205,12 @@ async def test_both_clients_live_with_a_small_window_a_slow_server_and_noops(cla
         server.delay, server.noop_seconds = 0.005, 0.2
         async with java(server, classes, window=2048) as theirs, ours(server, window=2048) as mine:
             await asyncio.to_thread(lambda: [server.put(f"doc-{n}", {"n": n}) for n in range(300)])
-            await eventually(lambda: len(mine.seen) == 300, seconds=60)
+            await eventually(lambda: len(mine.seen) == 300)
             await same(theirs, mine)
             streaming = [session for session in server.sessions() if session.flags >= 0]
             assert [len(stream.acknowledged) > 5 for stream in streaming] == [True, True]
             noops = server.noops
-            await eventually(lambda: server.noops >= noops + 6, seconds=60)
+            await eventually(lambda: server.noops >= noops + 6)
             assert [session for session in server.sessions() if session.flags >= 0] == streaming
 
 
@@ -222,11 +222,11 @@ async def test_both_clients_go_back_where_deletions_were_purged(classes: list[Pa
             server.capabilities.discard("dcp.IgnorePurgedTombstones")
         async with java(server, classes) as theirs, ours(server) as mine:
             await asyncio.to_thread(lambda: [server.put(key, {}) for key in ("a", "b")])
-            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 2, seconds=60)
+            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 2)
             await asyncio.to_thread(server.kill, 0)
             await asyncio.to_thread(lambda: (server.delete("a"), server.put("c", {}), server.purge(0)))
             await asyncio.to_thread(server.revive, 0)
-            await eventually(lambda: len(mine.seen) == (3 if ignores else 4), seconds=60)
+            await eventually(lambda: len(mine.seen) == (3 if ignores else 4))
             await same(theirs, mine)
             assert [line for line in theirs.other if line.startswith("rollback")] == (
                 [] if ignores else ["rollback 0 0"]
@@ -237,11 +237,11 @@ async def test_both_clients_roll_back_to_the_same(classes: list[Path]) -> None:
     with couchbase_server(vbuckets=8, nodes=2) as server:
         async with java(server, classes) as theirs, ours(server) as mine:
             await asyncio.to_thread(rolled_back, server)
-            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 12, seconds=60)
+            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 12)
             await asyncio.to_thread(server.fail_over, 2, lost=2)
             await asyncio.to_thread(server.forget_history, 5)
             await asyncio.to_thread(server.put, "new", {"n": 9}, vbucket=2)
-            await eventually(lambda: len(mine.seen) == 12 + 1 + 6, seconds=60)
+            await eventually(lambda: len(mine.seen) == 12 + 1 + 6)
             await same(theirs, mine)
             assert sorted(line for line in theirs.other if line.startswith("rollback")) == [
                 "rollback 2 4",
@@ -256,9 +256,9 @@ async def test_both_clients_wait_for_the_disk(classes: list[Path]) -> None:
         async with java(server, classes, polling_ms=50) as theirs, ours(server, polling_ms=50) as mine:
             await asyncio.to_thread(server.put, "waits", {"n": 1}, vbucket=1)
             await asyncio.to_thread(server.put, "there", {"n": 2}, vbucket=2)
-            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 1, seconds=60)
+            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 1)
             await asyncio.to_thread(server.persist, 1, None)
-            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 2, seconds=60)
+            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 2)
             assert by_vbucket(theirs.seen) == by_vbucket(mine.seen)
 
 
@@ -271,10 +271,10 @@ async def test_both_clients_wait_for_a_replicas_disk(classes: list[Path]) -> Non
         async with java(server, classes, polling_ms=50) as theirs, ours(server, polling_ms=50) as mine:
             await asyncio.to_thread(server.put, "waits", {"n": 1}, vbucket=1)
             await asyncio.to_thread(server.put, "there", {"n": 2}, vbucket=2)
-            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 1, seconds=60)
+            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 1)
             observed = server.observed
-            await eventually(lambda: server.observed >= observed + 8, seconds=60)
+            await eventually(lambda: server.observed >= observed + 8)
             assert len(mine.seen) == len(theirs.seen) == 1
             await asyncio.to_thread(server.persist, 1, None, replica=True)
-            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 2, seconds=60)
+            await eventually(lambda: len(mine.seen) == len(theirs.seen) == 2)
             await same(theirs, mine)

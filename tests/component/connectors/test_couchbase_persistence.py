@@ -24,7 +24,7 @@ def server() -> Iterator[CouchbaseServer]:
 async def is_held(server: CouchbaseServer, mine: Ours, *keys: str) -> None:
     """Waits for some more polls of the persisted state; no document but these was seen by then."""
     before = server.observed
-    await eventually(lambda: server.observed >= before + 4, seconds=60)
+    await eventually(lambda: server.observed >= before + 4)
     assert mine.keys == sorted(keys)
 
 
@@ -33,14 +33,14 @@ async def test_a_replica_has_it_on_disk_too(server: CouchbaseServer) -> None:
     async with ours(server, polling_ms=POLLING_MS) as mine:
         await asyncio.to_thread(server.put, "waits", {}, vbucket=1)
         await asyncio.to_thread(server.put, "there", {}, vbucket=0)
-        await eventually(lambda: mine.keys == ["there"], seconds=60)
+        await eventually(lambda: mine.keys == ["there"])
         await is_held(server, mine, "there")
         await asyncio.to_thread(server.persist, 1, 1, replica=True)
         await asyncio.to_thread(server.put, "next", {}, vbucket=1)
-        await eventually(lambda: mine.keys == ["there", "waits"], seconds=60)
+        await eventually(lambda: mine.keys == ["there", "waits"])
         await is_held(server, mine, "there", "waits")
         await asyncio.to_thread(server.persist, 1, None, replica=True)
-        await eventually(lambda: len(mine.seen) == 3, seconds=60)
+        await eventually(lambda: len(mine.seen) == 3)
 
 
 async def test_all_is_held_while_a_replica_has_another_history_or_is_away(server: CouchbaseServer) -> None:
@@ -49,12 +49,12 @@ async def test_all_is_held_while_a_replica_has_another_history_or_is_away(server
         await asyncio.to_thread(server.put, "first", {}, vbucket=1)
         await is_held(server, mine)
         await asyncio.to_thread(server.part, 1, other=False)
-        await eventually(lambda: mine.keys == ["first"], seconds=60)
+        await eventually(lambda: mine.keys == ["first"])
         await asyncio.to_thread(server.kill, 2)
         await asyncio.to_thread(server.put, "second", {}, vbucket=1)
         await is_held(server, mine, "first")
         await asyncio.to_thread(server.revive, 2)
-        await eventually(lambda: len(mine.seen) == 2, seconds=60)
+        await eventually(lambda: len(mine.seen) == 2)
 
 
 async def test_a_replica_that_the_map_has_no_more_is_not_asked(server: CouchbaseServer) -> None:
@@ -63,17 +63,17 @@ async def test_a_replica_that_the_map_has_no_more_is_not_asked(server: Couchbase
         await asyncio.to_thread(server.put, "doc", {}, vbucket=1)
         await is_held(server, mine)
         await asyncio.to_thread(server.replicate, 1, -1)
-        await eventually(lambda: mine.keys == ["doc"], seconds=60)
+        await eventually(lambda: mine.keys == ["doc"])
 
 
 async def test_a_node_that_does_not_know_the_history_it_has_sent_is_begun_again_with(server: CouchbaseServer) -> None:
     server.persist(0, 1)
     async with ours(server, polling_ms=POLLING_MS) as mine:
         await asyncio.to_thread(lambda: [server.put(key, {}, vbucket=0) for key in ("first", "second")])
-        await eventually(lambda: mine.keys == ["first"], seconds=60)
+        await eventually(lambda: mine.keys == ["first"])
         await asyncio.to_thread(server.forget_history, 0, silently=True)
         await asyncio.to_thread(server.persist, 0, None)
-        await eventually(lambda: mine.keys == ["first", "first", "second"], seconds=60)
+        await eventually(lambda: mine.keys == ["first", "first", "second"])
         assert mine.changes.rollbacks == 1
 
 
@@ -82,7 +82,7 @@ async def test_a_copy_that_is_busy_is_asked_again(server: CouchbaseServer, statu
     server.refuse(0x91, status, vbucket=1)
     async with ours(server, polling_ms=POLLING_MS) as mine:
         await asyncio.to_thread(server.put, "doc", {}, vbucket=1)
-        await eventually(lambda: mine.keys == ["doc"], seconds=60)
+        await eventually(lambda: mine.keys == ["doc"])
 
 
 async def test_a_failover_to_a_replica_that_had_less_on_disk_takes_nothing_back(server: CouchbaseServer) -> None:
@@ -90,10 +90,10 @@ async def test_a_failover_to_a_replica_that_had_less_on_disk_takes_nothing_back(
     server.persist(1, 2, replica=True)
     async with ours(server, polling_ms=POLLING_MS) as mine:
         await asyncio.to_thread(lambda: [server.put(f"doc-{n}", {}, vbucket=1) for n in range(2)])
-        await eventually(lambda: mine.keys == ["doc-0", "doc-1"], seconds=60)
+        await eventually(lambda: mine.keys == ["doc-0", "doc-1"])
         # In a snapshot of their own: a history that ends within a snapshot is read again from its beginning.
         await asyncio.to_thread(lambda: [server.put(f"doc-{n}", {}, vbucket=1) for n in (2, 3)])
         await is_held(server, mine, "doc-0", "doc-1")
         await asyncio.to_thread(lambda: server.fail_over(1, lost=2, node=2))
         await asyncio.to_thread(server.put, "instead", {}, vbucket=1)
-        await eventually(lambda: mine.keys == ["doc-0", "doc-1", "instead"], seconds=60)
+        await eventually(lambda: mine.keys == ["doc-0", "doc-1", "instead"])

@@ -25,7 +25,7 @@ def run_of(bootstrap: str, name: str, runs: Callable[..., Run]) -> Callable[[dic
 
     def start(config: dict[str, str]) -> Run:
         run = runs(ticket(bootstrap, {**config, "name": name, "topic": name}))
-        run.until_state("RUNNING", seconds=120)
+        run.until_state("RUNNING", seconds=300)
         return run
 
     return start
@@ -98,7 +98,7 @@ def test_transactions_as_the_connector_wants_them(
     for most in (20, 60):
         run = run_of({**config, "max.records": str(most)})
         last = b'"seqno":%d,"committed":true' % (most - 11 if most == 60 else most - 1)
-        run.until(lambda _, last=last: last in told.read_bytes(), seconds=120)
+        run.until(lambda _, last=last: last in told.read_bytes())
         run.drain()
     remaining = [n for n in range(60) if n // 10 not in (2, 5)]
     assert visible(bootstrap, name) == [b"%d" % n for n in remaining]

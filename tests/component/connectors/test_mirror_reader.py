@@ -58,7 +58,7 @@ def read_out(reader: Reader, most: int | None = None) -> list[SourceBatch]:
     """All batches until the ends of its partitions; closes the reader."""
     source_batches: list[SourceBatch] = []
     try:
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + 300
         while reader.watch() is None:
             assert time.monotonic() < deadline, reader.waits_for()
             reader.most_records = most

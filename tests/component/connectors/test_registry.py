@@ -45,7 +45,7 @@ def converter(url: str, topic: str, **more: str) -> Converter:
 
 
 def ask(registry: RegistryProcess, method: str, path: str, body: Any = None) -> Any:
-    return httpx.request(method, registry.url + path, json=body, timeout=30, trust_env=False, verify=False).json()
+    return httpx.request(method, registry.url + path, json=body, timeout=120, trust_env=False, verify=False).json()
 
 
 def source(name: str, topic: str, file: Path, url: str) -> dict[str, str]:
@@ -181,7 +181,7 @@ def guarded(url: str, user: str) -> Iterator[str]:
         if request.headers.get("Authorization") == expected:
             headers = {"Content-Type": request.headers.get("Content-Type") or "application/json"}
             answer = httpx.request(
-                request.command, url + request.path, content=body, headers=headers, timeout=30, trust_env=False
+                request.command, url + request.path, content=body, headers=headers, timeout=120, trust_env=False
             )
             status, content = answer.status_code, answer.content
         request.answer(status, content)

@@ -48,7 +48,7 @@ def converter(kind: str, url: str, topic: str, **more: str) -> Converter:
 
 
 def ask(registry: RegistryProcess, method: str, path: str, body: Any = None) -> Any:
-    return httpx.request(method, registry.url + path, json=body, timeout=30, trust_env=False, verify=False).json()
+    return httpx.request(method, registry.url + path, json=body, timeout=120, trust_env=False, verify=False).json()
 
 
 def line_in(kind: str, payload: bytes) -> str:

@@ -27,7 +27,7 @@ BEGUN_MS = round(time.time() * 1000)  # brokers delete records that are older th
 
 def write_letters(bootstrap: str, topic: str, letters: list[tuple[bytes | None, bytes | None, list[Any]]]) -> None:
     """Writes dead letters into their topic, which is created if need be: key, value, headers."""
-    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=20).topics:
+    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=120).topics:
         create_topic(bootstrap, topic, 1)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for n, (key, value, headers) in enumerate(letters):
@@ -215,7 +215,7 @@ async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap
     try:
         looking = Consumer({"bootstrap.servers": bootstrap, "group.id": "look"})
         part = TopicPartition(origin, 0)
-        await eventually(lambda: looking.get_watermark_offsets(part, 10)[1] > 0, seconds=120, what="some are sent")
+        await eventually(lambda: looking.get_watermark_offsets(part, 10)[1] > 0, what="some are sent")
     finally:
         child.send_signal(signal.SIGKILL)
         child.wait()

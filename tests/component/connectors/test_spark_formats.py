@@ -31,9 +31,9 @@ from support.kafka.topics import AT_ONCE
 from support.spark.service import SparkService, spark_service
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]  # on a busy machine each start takes a minute
+pytestmark = pytest.mark.component
 NUMBERS = itertools.count()
-SECONDS = 120
+SECONDS = 300
 FILES = 5
 EACH = 4_000
 TABLE_ROWS = 3_000
@@ -180,7 +180,7 @@ def table() -> Iterator[str]:
         # costs.
         last = "ALTER FUNCTION pg_sleep(double precision) COST 1000"
         filled = f"CREATE TABLE numbers AS {rows}; {slow}; {last}"
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while subprocess.run([*requests, filled], check=False, cwd=folder).returncode:
             assert time.monotonic() < deadline, (folder / "log").read_text()
         yield f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=keelman"

@@ -75,7 +75,7 @@ async def test_the_lines_of_kafka_connects_own_sink_stay_when_it_gives_the_sink_
     try:
         await worker.start()
         produce(bootstrap, name, range(2000, 3000))
-        await eventually(lambda: b"%040d" % 2999 in taken.read_bytes(), seconds=90, what="Connect copies")
+        await eventually(lambda: b"%040d" % 2999 in taken.read_bytes(), what="Connect copies")
     finally:
         await worker.end()
     before = taken.read_bytes()
@@ -121,16 +121,16 @@ async def test_a_source_copies_no_less_than_kafka_connects_own(
         await worker.start()
         for key, touch in touches.items():
             peer = f"{name}-{key}-peer"
-            await eventually(lambda peer=peer: len(values(peer)) == 100, seconds=60, what="Connect copies")
+            await eventually(lambda peer=peer: len(values(peer)) == 100, what="Connect copies")
             ours = {"name": f"{name}-{key}", "connector.class": "FileStreamSource", "file": str(tmp_path / key / "in")}
             runs(ticket(bootstrap, {**ours, "topic": f"{name}-{key}"})).until_records(100)
             touch(tmp_path / key / "in")
             append(tmp_path / key / "in", b"last\n")
             written[key] = set(lines_of(tmp_path / key / "in"))
-        await eventually(lambda: b"late" in values(f"{name}-late-peer"), seconds=60, what="Connect has the late line")
+        await eventually(lambda: b"late" in values(f"{name}-late-peer"), what="Connect has the late line")
         for key in touches:
             whole = partial(lambda key: written[key] <= set(values(f"{name}-{key}")), key)
-            await eventually(whole, seconds=60, what=f"all is copied after {key}")
+            await eventually(whole, what=f"all is copied after {key}")
     finally:
         await worker.end()
     for key in touches:

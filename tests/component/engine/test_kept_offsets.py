@@ -144,7 +144,7 @@ async def test_a_group_that_is_behind_the_data_hears_of_it_though_nothing_new_co
     async def told() -> bool:
         return list((await group.offsets()).values()) == [100]
 
-    await eventually(told, seconds=60, what="its group has the copied offsets")
+    await eventually(told, what="its group has the copied offsets")
     assert copied(bootstrap, f"to-{name}") == list(range(100))
 
 

@@ -43,7 +43,7 @@ def copied(path: Path) -> int:
 async def seconds_until(path: Path, count: int) -> float:
     """The time until so many lines are copied."""
     begun = time.monotonic()
-    await eventually(lambda: copied(path) >= count, seconds=60, what=f"{path.name} has {count} lines")
+    await eventually(lambda: copied(path) >= count, what=f"{path.name} has {count} lines")
     return time.monotonic() - begun
 
 

@@ -19,7 +19,7 @@ from keelman.kafka.security.pattern_types import LITERAL, PREFIXED
 from keelman.model.errors import FailedPrecondition
 from support.brokers.secure_broker import secure_broker
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.component
 RULES = {
     AccessBinding("User:CN=worker/a", "TOPIC", "orders-", PREFIXED, "READ"),
     AccessBinding("User:CN=worker/a", "TOPIC", "*", LITERAL, "ALL"),

@@ -33,7 +33,7 @@ from support.kafka.topics import create_topic, messages
 
 pytestmark = pytest.mark.component
 
-SECONDS = 60.0
+SECONDS = 300.0
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 Row = tuple[int, int, int, bytes | None, bytes | None, Any]
 

@@ -21,7 +21,7 @@ from support.eventually import eventually
 from support.servers.token_server import token_server
 
 pytestmark = pytest.mark.component
-SECONDS = 60.0
+SECONDS = 300.0
 TOKEN_SECONDS = 10.0
 PAUSE_SECONDS = 0.005
 Properties = dict[str, str]

@@ -24,7 +24,7 @@ from support.certificates import PASSWORD, as_jks
 from support.servers.token_server import token_server
 
 Properties = dict[str, str]
-ANSWER_SECONDS = 120.0
+ANSWER_SECONDS = 300.0
 
 
 class Place(NamedTuple):

@@ -21,7 +21,7 @@ from support.kafka.topics import create_topic
 
 pytestmark = pytest.mark.component
 
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 class Seen:

@@ -45,9 +45,9 @@ def visible(kafka: KafkaProxy, topic: str) -> list[bytes]:
     consumer = Consumer({"bootstrap.servers": kafka.address, "group.id": "look", "client.id": "look"})
     partition = TopicPartition(topic, 0, 0)
     consumer.assign([partition])
-    _, end = consumer.get_watermark_offsets(partition, timeout=30)
+    _, end = consumer.get_watermark_offsets(partition, timeout=120)
     actual_visible: list[bytes] = []
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 300
     while consumer.position([partition])[0].offset < end:
         assert time.monotonic() < deadline, f"{topic} was not read to {end}"
         message = consumer.poll(0.2)

@@ -27,7 +27,7 @@ from support.waiting import until
 
 pytestmark = pytest.mark.component
 
-SECONDS = 60.0
+SECONDS = 300.0
 
 
 @asynccontextmanager

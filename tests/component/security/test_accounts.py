@@ -134,12 +134,12 @@ async def accounts(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> 
             return described if described["connectorState"] == "FAILED" else None
 
         for sdk, arn in ((b, plain), (b, their["connectorArn"]), (bare.other, mine)):
-            described = await eventually(lambda sdk=sdk, arn=arn: failed(sdk, arn), seconds=60, what="no node is there")
+            described = await eventually(lambda sdk=sdk, arn=arn: failed(sdk, arn), what="no node is there")
             assert described["stateDescription"]["code"] == "CapacityError.NoNodeAvailable", described
             if arn == their["connectorArn"]:
                 begun = b.restart_connector(connectorArn=arn)["connectorOperationArn"]
                 their |= {"connectorOperationArn": begun, "currentVersion": described["currentVersion"]}
-        await eventually(lambda: failed(b, their["connectorArn"]), seconds=60, what="it has failed again")
+        await eventually(lambda: failed(b, their["connectorArn"]), what="it has failed again")
         their["resourceArn"] = their["connectorArn"]
         raw = Raw(bare.endpoints[0], OTHER_KEY, OTHER_SECRET)
         yield Accounts(bare, bootstrap, raw, their, plain, mine)
@@ -340,7 +340,7 @@ async def test_secrets(accounts: Accounts) -> None:
             listed = (await clusters.ListWorkerClusters(ListWorkerClustersRequest())).worker_clusters
         return [c.spec.properties[SCOPE] for c in listed if "config.providers.s.class" in c.spec.properties]
 
-    assert await eventually(scopes, seconds=60, what="its workers are planned") == [f"{MINE}/*"]
+    assert await eventually(scopes, what="its workers are planned") == [f"{MINE}/*"]
 
 
 def test_signatures(accounts: Accounts) -> None:

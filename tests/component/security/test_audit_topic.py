@@ -52,7 +52,7 @@ async def test_events_of_gateways_and_their_actors_are_in_topics(tmp_path: Path)
 
         reading = [asyncio.ensure_future(task) for task in (read(), read_audit())]
         try:
-            await eventually(lambda: len(audit) >= 2 and bool(actors), seconds=60)
+            await eventually(lambda: len(audit) >= 2 and bool(actors))
         finally:
             for task in reading:
                 task.cancel()

@@ -19,7 +19,7 @@ from support.kafka.topics import create_topic, messages
 from support.security.principals import SECONDS, Holder, create_brokers, has_records, holder_of, run_workers, running
 from support.state.service import Clients
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 STRINGS = dict.fromkeys(("key.converter", "value.converter"), "org.apache.kafka.connect.storage.StringConverter")
 MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 SOURCE, SINK = (f"org.apache.kafka.connect.file.FileStream{kind}Connector" for kind in ("Source", "Sink"))
@@ -99,14 +99,12 @@ async def test_connectors_copy_and_their_helpers_work(tmp_path: Path) -> None:
         request.update_mask.paths.append("log_delivery")
         await clients.clusters.UpdateWorkerCluster(request)
 
-        await eventually(
-            lambda: written.exists() and written.read_text() == LINES, seconds=120, what="KafkaSink copies"
-        )
-        await eventually(lambda: sunk.exists() and sunk.read_text() == LINES, seconds=120, what="Kafka Connect copies")
+        await eventually(lambda: written.exists() and written.read_text() == LINES, what="KafkaSink copies")
+        await eventually(lambda: sunk.exists() and sunk.read_text() == LINES, what="Kafka Connect copies")
         mine: Holder = await holder_of(clients, home, "worker/a/0")
-        await eventually(lambda: has_records(mine, "letters", 2), seconds=90, what="there are two dead letters")
-        await eventually(lambda: all_run(clients, "a", *connectors), seconds=60, what="all run")
-        await eventually(lambda: has_log(mine), seconds=90, what="its log is delivered")
+        await eventually(lambda: has_records(mine, "letters", 2), what="there are two dead letters")
+        await eventually(lambda: all_run(clients, "a", *connectors), what="all run")
+        await eventually(lambda: has_log(mine), what="its log is delivered")
         answer = await ask(clients, "a", "POST", "bad/dead-letters/replay", {"to": "lines"})
         assert (answer.status_code, answer.json().get("sent")) == (200, 2), answer.text
         for method, path, body in (
@@ -147,7 +145,7 @@ async def test_mirrors_log_in_as_their_worker_at_its_own_brokers(bootstrap: str,
         }  # fmt: skip
         await start(clients, "m", {"in": mirrors["in"]})
         mine = await holder_of(clients, home, "worker/m/0")
-        await eventually(lambda: has_records(mine, f"us.{name}", 2), seconds=90, what="the managed brokers have a copy")
+        await eventually(lambda: has_records(mine, f"us.{name}", 2), what="the managed brokers have a copy")
         await start(clients, "m", {"out": mirrors["out"]})
 
         def returned() -> bool:
@@ -161,14 +159,14 @@ async def test_mirrors_log_in_as_their_worker_at_its_own_brokers(bootstrap: str,
             assert [float(line.split()[-1]) for line in parked] == [2.0], text[:2000]
             return True
 
-        await eventually(returned, seconds=90, what="the copy is copied back")
-        await eventually(lambda: all_run(clients, "m", *mirrors), seconds=60, what="both run")
+        await eventually(returned, what="the copy is copied back")
+        await eventually(lambda: all_run(clients, "m", *mirrors), what="both run")
         for syncs in ("mm2-offset-syncs.us.internal", "mm2-offset-syncs.plain.internal"):
             assert syncs in mine.admin.list_topics(timeout=SECONDS).topics, syncs
-        await eventually(are_parked, seconds=60, what="both are parked")
+        await eventually(are_parked, what="both are parked")
         lines.append("three")
         produce(bootstrap, name, lines[-1:])
-        await eventually(returned, seconds=90, what="records after a rest are copied, too")
+        await eventually(returned, what="records after a rest are copied, too")
         for path in ("in/tasks", "in/config", "out/tasks", "out/config"):
             shown = (await ask(clients, "m", "GET", path)).text
             assert "ssl." not in shown, f"{path}: {shown}"

@@ -76,7 +76,7 @@ async def test_a_token_is_good_for_grpc_and_http_and_a_new_key_is_found(tmp_path
                     return error.reason != "UNKNOWN_KEY"
                 return True
 
-            await eventually(is_good, seconds=30)
+            await eventually(is_good)
             await nodes(rotated)
 
 
@@ -103,7 +103,7 @@ async def test_a_revoked_key_ends_a_stream_and_so_does_the_end_of_a_token(tmp_pa
             for key, seconds in (("kept", 4), ("revoked", 600), ("kept", 600))
         )
         try:
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(300):
                 assert await short is grpc.StatusCode.UNAUTHENTICATED
             assert not revoked.done()
             del issuer.keys["revoked"]

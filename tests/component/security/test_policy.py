@@ -132,7 +132,7 @@ async def test_what_was_stored_before_the_policy_does_not_run(
         async def has_its_task() -> bool:
             return len(await worker.states("port-probe")) == 2
 
-        await eventually(has_its_task, seconds=60, what="port-probe has its task")
+        await eventually(has_its_task, what="port-probe has its task")
         assert await worker.end() == 0
         side.runs.clear()
         worker.extra |= strict(outside / "inside")
@@ -181,7 +181,7 @@ async def test_internal_topics_are_nobody_s(bootstrap: str, link: tuple[LinkSide
             answer = await worker.ask("GET", "/connectors/stored/status")
             return answer.status_code == 200 and "is internal" in str(answer.json()["connector"].get("trace"))
 
-        await eventually(told, seconds=60, what="the stored connector is FAILED")
+        await eventually(told, what="the stored connector is FAILED")
         answer = await worker.ask("POST", "/connectors/stored/preview", {"from": "beginning"})
         assert (answer.status_code, "planted" in answer.text) == (400, False), answer.text
         assert side.runs == {}
@@ -209,7 +209,7 @@ async def test_records_for_internal_topics_and_files_outside_are_refused_where_t
         assert (await create(worker, "mine", {**source, "topic": "policy-copy.mine"})).status_code == 201
         sink = {"connector.class": "FileStreamSink", "file": str(out), "topics.regex": r"policy-copy\..*"}
         assert (await create(worker, "all", sink)).status_code == 201
-        await eventually(lambda: out.exists() and out.read_text() == "mine\n", seconds=60, what="the line is copied")
+        await eventually(lambda: out.exists() and out.read_text() == "mine\n", what="the line is copied")
 
         async def tracked() -> Any:
             return (await worker.ask("GET", "/connectors/all/topics")).json()["all"]["topics"]

@@ -67,7 +67,7 @@ async def test_connectors_have_their_cluster_s_data_folder_and_no_more(strict: K
         for name, config in (("in", {**source, "file": str(own / "in")}), ("out", copied)):
             answer = await rest.post("/connectors", json={"name": name, "config": config})
             assert answer.status_code == 201, answer.text
-        await eventually(lambda: (own / "out").exists() and b"mine" in (own / "out").read_bytes(), seconds=120)
+        await eventually(lambda: (own / "out").exists() and b"mine" in (own / "out").read_bytes())
 
     for words in (
         ("create", "wc", "bad", "--count", "1", "--set", "keelman.policy.installation.paths.allowed=*"),

@@ -34,7 +34,7 @@ from support.state.definitions import FILE_SOURCE, Definitions
 from support.state.service import Clients
 from support.state.trust import Installation
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 FILE_SINK = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 REFUSED = {
@@ -141,7 +141,7 @@ async def _narrowed(clients: Clients, mine: Holder) -> None:
     async def narrow() -> bool:
         return await asyncio.to_thread(refused, lambda h: h.read("others"), mine)
 
-    await eventually(narrow, seconds=60, what="other topics are refused")
+    await eventually(narrow, what="other topics are refused")
     await asyncio.to_thread(mine.read, "lines")
     assert {w.name: w.status.pid for w in (await clients.workloads()).values()} == pids
 
@@ -156,7 +156,7 @@ async def _deleted(clients: Clients, home: Home, mine: Holder) -> None:
     async def closed() -> bool:
         return await asyncio.to_thread(refused, lambda h: h.read("b.connect-configs"), theirs)
 
-    await eventually(closed, seconds=120, what="the certificate of a deleted cluster is refused")
+    await eventually(closed, what="the certificate of a deleted cluster is refused")
     assert await asyncio.to_thread(refused, TRIES["another's configurations, with passwords"], mine)
     await run_workers(clients, "b")
     assert await asyncio.to_thread(refused, lambda h: h.read("b.connect-configs"), theirs)
@@ -186,9 +186,9 @@ async def test_a_worker_cluster_follows_another_ca(tmp_path: Path) -> None:
 
         for _ in range(3):
             await authority.RotateAuthority(RotateAuthorityRequest())
-            await eventually(all_follow, seconds=180, every=0.5, what="all follow")
+            await eventually(all_follow, every=0.5, what="all follow")
         with read.open("a") as file:
             file.write("two\n")
         second = await holder_of(clients, home, "worker/a/0")
-        await eventually(lambda: has_records(second, "lines", 2), seconds=60, what="it copies on")
-        await eventually(lambda: asyncio.to_thread(first.is_shut_out), seconds=90, what="the former CA is refused")
+        await eventually(lambda: has_records(second, "lines", 2), what="it copies on")
+        await eventually(lambda: asyncio.to_thread(first.is_shut_out), what="the former CA is refused")

@@ -62,7 +62,7 @@ async def refusal(system: System, method: str, request: bytes, *, streams: bool 
     async with channel(system.gateway.address, translate=False) as link:
         call = (link.stream_unary if streams else link.unary_unary)(method)
         with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await call(iter([request]) if streams else request, timeout=60)
+            await call(iter([request]) if streams else request, timeout=300)
         return refused.value
 
 
@@ -75,7 +75,7 @@ async def test_large_requests_are_not_read(
 
         async def refused() -> grpc.StatusCode:
             with pytest.raises(grpc.aio.AioRpcError) as error:
-                await link.unary_unary(WRITE_BATCH)(LARGE, metadata=metadata, timeout=60)
+                await link.unary_unary(WRITE_BATCH)(LARGE, metadata=metadata, timeout=300)
             return error.value.code()
 
         assert {await refused() for _ in range(5)} == {grpc.StatusCode.UNAUTHENTICATED}
@@ -107,7 +107,7 @@ async def test_open_calls_are_served_beside_strangers_that_send_nothing(system: 
             assert await is_serving(system.gateway.address)
             request = JoinRequest(token="none", name="n").SerializeToString()
             with pytest.raises(grpc.aio.AioRpcError) as refused:
-                await link.unary_unary(JOIN)(request, timeout=60)
+                await link.unary_unary(JOIN)(request, timeout=300)
             assert refused.value.code() is grpc.StatusCode.FAILED_PRECONDITION, (
                 "the state service answers: it has no CA"
             )
@@ -133,7 +133,7 @@ async def test_unfinished_requests_are_refused_by_their_head(system: System, aut
     reader, writer = await asyncio.open_connection("127.0.0.1", int(system.gateway.flags["http-port"]))
     try:
         writer.write(UNFINISHED % authorization)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(300):
             answer = await reader.read()  # to the end: the connection is closed
         assert answer.startswith(b"HTTP/1.1 403"), answer
     finally:
@@ -170,12 +170,12 @@ async def test_known_callers_do_not_wait_for_the_turns_of_strangers(system: Syst
 
         async def refused() -> None:
             with pytest.raises(grpc.aio.AioRpcError) as error:
-                await theirs.unary_unary("/keelman.api.node.v1.NodeService/ListNodes")(b"", timeout=60)
+                await theirs.unary_unary("/keelman.api.node.v1.NodeService/ListNodes")(b"", timeout=300)
             assert error.value.code() is grpc.StatusCode.UNAUTHENTICATED
 
         begun, strangers = time.monotonic(), [asyncio.create_task(refused()) for _ in range(500)]
         await eventually(lambda: sum(task.done() for task in strangers) >= AT_ONCE, every=0.001)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             await nodes.ListNodes(ListNodesRequest())
         assert sum(task.done() for task in strangers) < len(strangers) // 2
         await asyncio.gather(*strangers)

@@ -26,7 +26,6 @@ from support.eventually import eventually
 
 pytestmark = [
     pytest.mark.component,
-    pytest.mark.timeout(600),
     pytest.mark.skipif(os.geteuid() != 0, reason="only root runs processes as others"),
 ]
 FIRST = 600_000
@@ -73,9 +72,7 @@ async def pair(bootstrap: str, node: Node) -> tuple[Tenant, Tenant]:
     node.state.assign(*first, *second)
     agent = node.agent(prefix=reachable(node.folder / "aside"), tenant_users=USERS, trust="mesh")
     names = (a.spark, a.worker, b.spark, b.worker)
-    await eventually(
-        lambda: agent.poll() is not None or all(node.state.in_state(name, "RUNNING") for name in names), seconds=240
-    )
+    await eventually(lambda: agent.poll() is not None or all(node.state.in_state(name, "RUNNING") for name in names))
     assert agent.poll() is None, node.log_of_agent()
     return a, b
 
@@ -113,7 +110,7 @@ def connected(path):
         client.connect(path)
         return "connected"
 def answered(port):
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=120) as client:
         client.sendall(b"GET /connectors HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
         return client.recv(100).decode("latin-1") or None
 def written(path):
@@ -148,7 +145,7 @@ tried("temporary file", lambda: text("/tmp/of-tenant-b"))
 """
 GET = """
 import sys, urllib.request
-print(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/connectors", timeout=30).read().decode())
+print(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/connectors", timeout=120).read().decode())
 """
 OWN = """
 import json, os, sys

@@ -28,7 +28,7 @@ from keelman.rpc.errors import translated
 from support.eventually import eventually
 from support.spark.links import Spark, Worker, worker
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 RUNNING, ENDED, FAILED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED, states.COPY_RUN_STATE_FAILED
 
 
@@ -168,7 +168,7 @@ async def test_a_busy_run_gets_a_slot_of_its_own(spark_worker: Worker, tmp_path:
     uids = [await spark_worker.running(tmp_path, mode="busy", connector=f"busy-{n}") for n in range(3)]
     before = {spark_worker.slot_of(uid) for uid in uids}
     assert len(before) == 2
-    moved = await eventually(lambda: next((u for u in spark_worker.updates if u.reason == "MOVED"), None), seconds=120)
+    moved = await eventually(lambda: next((u for u in spark_worker.updates if u.reason == "MOVED"), None))
     assert moved is not None
     assert (moved.state, moved.run_uid in uids) == (ENDED, True)
     again = await spark_worker.running(tmp_path, mode="busy", connector=f"busy-{uids.index(moved.run_uid)}")

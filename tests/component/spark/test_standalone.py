@@ -22,7 +22,7 @@ from support.eventually import eventually
 from support.spark.cluster import Cluster
 from support.spark.links import Spark, Worker, worker
 
-pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, pytest.mark.slow]
 FENCED, PENDING, FAILED = states.COPY_RUN_STATE_FENCED, states.COPY_RUN_STATE_PENDING, states.COPY_RUN_STATE_FAILED
 STANDS_STILL_SECONDS = 60.0  # on a busy machine; without another session it would be for ever
 CORES = 4
@@ -100,7 +100,7 @@ async def waits(linked: Worker, uid: str, reason: str, text: str) -> None:
         run = await linked.get(uid)
         return (run.state, run.reason) == (PENDING, reason) and run.message.startswith(text)
 
-    await eventually(told, seconds=90, what=f"{uid} waits: {reason}; {linked.spark.text()[-2000:]}")
+    await eventually(told, what=f"{uid} waits: {reason}; {linked.spark.text()[-2000:]}")
 
 
 def reason_in(note: Path, service: Spark) -> str:
@@ -123,7 +123,7 @@ async def copying(linked: Worker, folder: Path) -> AsyncIterator[list[str]]:
 
     task = asyncio.create_task(copy())
     try:
-        await eventually(lambda: uids and (folder / uids[0]).exists(), seconds=90, what="it copies")
+        await eventually(lambda: uids and (folder / uids[0]).exists(), what="it copies")
         yield uids
     finally:
         task.cancel()
@@ -137,7 +137,7 @@ def times(folder: Path, uids: list[str]) -> list[float]:
 
 async def stands_still(folder: Path, uids: list[str], since: float) -> float:
     """Waits until another copy run than the first copies; for how many seconds none did, after `since`."""
-    await eventually(lambda: any((folder / uid).exists() for uid in uids[1:]), seconds=200, what="it copies again")
+    await eventually(lambda: any((folder / uid).exists() for uid in uids[1:]), what="it copies again")
     at = times(folder, uids)
     return max(later - max(earlier, since) for earlier, later in pairwise(at) if later > since)
 

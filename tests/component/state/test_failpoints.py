@@ -193,13 +193,13 @@ class Killed:
         await self.state.start()
 
     async def dead(self) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             assert await self.state.child.wait() == -signal.SIGKILL, self.state.output[-4000:]
 
 
 @pytest.mark.parametrize(
     "cases",
-    [CASES, pytest.param(OTHERS, marks=[pytest.mark.slow, pytest.mark.timeout(1200)])],
+    [CASES, pytest.param(OTHERS, marks=[pytest.mark.slow])],
     ids=["some", "others"],
 )
 async def test_a_kill_leaves_nothing_half_done(tmp_path: Path, cases: list[Case]) -> None:

@@ -234,7 +234,7 @@ async def test_a_name_that_is_taken_lets_nobody_else_join(trust_system: Installa
             await trust_system.join("thief", as_name="taken")
         return "create the token with --node taken to replace that one" in refused.value.message
 
-    await eventually(is_gone, seconds=60, every=0.5, what="the node is known to be gone")
+    await eventually(is_gone, every=0.5, what="the node is known to be gone")
     await trust_system.join("thief", token=await trust_system.token(member="taken"), as_name="taken")
     with pytest.raises(PermissionDenied, match=r"node 'taken' joined again on another host") as replaced:
         await opened(to_state(trust_system, credentials(trust_system.homes["taken"], node("taken"))), "taken")
@@ -301,7 +301,7 @@ async def test_a_node_that_is_deleted_is_let_in_no_more(trust_system: Installati
             raise AssertionError(error.message) from error
         return True
 
-    await eventually(deleted, seconds=60, every=0.3, what="the node is offline")
+    await eventually(deleted, every=0.3, what="the node is offline")
     with pytest.raises(PermissionDenied, match="is known no more") as refused:
         await opened(to_state(trust_system, credentials(trust_system.homes["gone"], node("gone"))), "gone")
     assert refused.value.reason == "CERTIFICATE_UNKNOWN"

@@ -20,7 +20,7 @@ from support.certificates import Authority
 from support.places import ROOT
 from support.state.trust import installation
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.component
 PROGRAMS, PROTOS = ROOT / "tests" / "support" / "grpc_clients", ROOT / "protos"
 TOKEN = "kt_of-a-program"
 MODULE = "example.test/client/gen"

@@ -21,7 +21,7 @@ from support.state.definitions import FILE_SOURCE, Definitions
 from support.state.service import Clients, free_range
 from support.state.trust import installation
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 LIFE_HOURS = 120 / 3600
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 MUTUAL, OPEN = brokers.BrokerTls.BROKER_TLS_MUTUAL, brokers.BrokerAccess.BROKER_ACCESS_OPEN
@@ -53,7 +53,7 @@ async def test_a_worker_copies_by_brokers_with_tls_whose_certificate_is_renewed(
                 worker_cluster = await clients.worker_cluster("demo")
                 return worker_cluster.status.ready_workers == 1
 
-            await eventually(running, seconds=240, what="the worker runs")
+            await eventually(running, what="the worker runs")
             definitions = Definitions(clients, "demo")
             config = {"connector.class": FILE_SOURCE, "file": str(lines), "topic": topic, "tasks.max": "1"}
             await definitions.create("from-file", config | dict.fromkeys(("key.converter", "value.converter"), STRINGS))
@@ -85,7 +85,7 @@ async def test_a_worker_copies_by_brokers_with_tls_whose_certificate_is_renewed(
                 newest = certificate_facts(folder.certificate.read_bytes())
                 return newest.end > first.end and "certificates_read" in log.read_text()
 
-            await eventually(renewed, seconds=240, every=0.5, what="the broker has a renewed certificate")
+            await eventually(renewed, every=0.5, what="the broker has a renewed certificate")
             with lines.open("a") as file:
                 file.write("two\n")
             assert await read(2) == [b"one", b"two"]

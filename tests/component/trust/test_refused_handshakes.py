@@ -30,9 +30,7 @@ async def state(tmp_path: Path) -> AsyncIterator[tuple[StateProcess, Authority]]
     flags = [word for name in files for word in (f"--{name.replace('_', '-')}", str(tmp_path / name))]
     state_process = StateProcess(tmp_path / "s", *flags, "--trust", "installation")
     await state_process.spawn()
-    await eventually(
-        lambda: is_serving(f"unix:{Home(state_process.home).socket('state')}"), seconds=60, what="state serves"
-    )
+    await eventually(lambda: is_serving(f"unix:{Home(state_process.home).socket('state')}"), what="state serves")
     yield state_process, authority
     await state_process.end()
 

@@ -30,7 +30,7 @@ async def link(bootstrap: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 async def noted(file: Path) -> ReachNote:
     """The note, once it exists."""
-    return await eventually(lambda: ReachNote.read(file, os.getpid()), seconds=30, what="the note is there")
+    return await eventually(lambda: ReachNote.read(file, os.getpid()), what="the note is there")
 
 
 @pytest.mark.parametrize("away", ["refusing", "frozen"])
@@ -45,11 +45,11 @@ async def test_brokers_that_a_worker_does_not_reach_are_noted_until_it_does(
         assert note.reason == "BROKERS_UNREACHABLE"
         assert f"no broker answers at {link.address}" in note.message
         link.refusing, link.weather = False, Weather()
-        await eventually(lambda: not file.exists(), seconds=30, what="the note has gone")
+        await eventually(lambda: not file.exists(), what="the note has gone")
         link.refusing = True
         await noted(file)
         reach.follow(time.monotonic)
-        await eventually(lambda: not file.exists(), seconds=30, what="a member with fresh reports gets no request")
+        await eventually(lambda: not file.exists(), what="a member with fresh reports gets no request")
         reach.follow(lambda: 0.0)
         await noted(file)
     assert not file.exists(), "it goes with the worker"
@@ -70,7 +70,5 @@ async def test_one_answer_that_does_not_come_is_no_note(
     monkeypatch.setattr(BrokersReach, "_note", lambda _self, _file, problem: noted_down.append(problem))
     link.weather = Weather(frozen=True)
     async with BrokersReach(tmp_path / "brokers.json", {"bootstrap.servers": link.address}, client_id="w").watched():
-        await eventually(
-            lambda: len(reach_notes) >= 3, seconds=30, what="it is called again, and later at the usual interval"
-        )
+        await eventually(lambda: len(reach_notes) >= 3, what="it is called again, and later at the usual interval")
     assert (reach_notes[0] is not None, reach_notes[1:3], noted_down) == (True, [None, None], [])

@@ -24,7 +24,7 @@ from keelman.workers.reach_note import ReachNote
 from support.eventually import eventually
 from support.kafka.three_brokers import Trio, three_brokers
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(300)]
+pytestmark = pytest.mark.component
 SILENT_SECONDS = 8.0
 """These brokers move a coordinator about 4 s after its loss, others after 9 s."""
 ALONE, REPLICATED = 1, 2
@@ -49,7 +49,7 @@ async def groups_of(client: Client) -> tuple[str, str]:
             raise Unavailable(str(error)) from None
         return by_broker[ALONE], by_broker[REPLICATED]
 
-    return await eventually(found, seconds=60, what="two brokers have groups")
+    return await eventually(found, what="two brokers have groups")
 
 
 async def answered(reach: CoordinatorsReach) -> None:
@@ -58,12 +58,12 @@ async def answered(reach: CoordinatorsReach) -> None:
     async def fine() -> bool:
         return await reach.problem() is None
 
-    await eventually(fine, seconds=60, what="the coordinators answer")
+    await eventually(fine, what="the coordinators answer")
 
 
 async def noted(reach: CoordinatorsReach) -> ReachNote:
     """The problem, once it is noted."""
-    return await eventually(reach.problem, seconds=60, what="a problem is noted")
+    return await eventually(reach.problem, what="a problem is noted")
 
 
 async def test_a_coordinator_that_is_gone_is_noted_and_one_that_moves_is_not(

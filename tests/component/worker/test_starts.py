@@ -48,8 +48,8 @@ async def test_a_worker_needs_nothing_but_a_broker(
         assert response.headers["keelman-notes"] == '["fiel: unknown, did you mean file?"]'
         assert "keelman-notes" not in (await worker.ask("GET", "/connectors/out")).headers
         logged = "connector_keys_unknown connector=out keys='fiel: unknown, did you mean file?'"
-        await eventually(lambda: logged in " ".join(worker.output.split()), seconds=60)
-        await eventually(lambda: lines(copy) == ["one", "two"], seconds=90)
+        await eventually(lambda: logged in " ".join(worker.output.split()))
+        await eventually(lambda: lines(copy) == ["one", "two"])
 
         # Its Spark service dies: the worker starts another.
         first = worker.spark()
@@ -57,7 +57,7 @@ async def test_a_worker_needs_nothing_but_a_broker(
         await eventually(lambda: "spark_ended" in worker.output)
         with source.open("a") as more:
             more.write("three\n")
-        await eventually(lambda: lines(copy) == ["one", "two", "three"], seconds=90)
+        await eventually(lambda: lines(copy) == ["one", "two", "three"])
         await eventually(lambda: worker.spark().pid != first.pid)
 
         # Ctrl-C drains, and ends the Spark service too.
@@ -70,14 +70,13 @@ async def test_a_worker_needs_nothing_but_a_broker(
         left = tmp_path / "left"
         numbers = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "alone-lines", "leaves": str(left)}
         await worker.ask("PUT", "/connectors/numbers/config", numbers)
-        await eventually(lambda: lines(left), seconds=90, what="its slot has started a process")
+        await eventually(lambda: lines(left), what="its slot has started a process")
         family = [*worker.family(), psutil.Process(int(lines(left)[0]))]
         await worker.end(signal.SIGKILL)
         await eventually(lambda: gone(family))
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 async def test_a_worker_whose_master_is_nobodys_address_says_so_and_answers(bootstrap: str, tmp_path: Path) -> None:
     async with folder_of(tmp_path / "home") as worker:
         worker.more["KEELMAN_SPARK_MASTER"] = "spark://127.0.0.1:1"
@@ -86,14 +85,14 @@ async def test_a_worker_whose_master_is_nobodys_address_says_so_and_answers(boot
         fields |= {"listeners": f"http://127.0.0.1:{worker.port}"}
         await worker.spawn("run", properties(tmp_path / "w.properties", fields))
         source = {"connector.class": SOURCE, "file": str(tmp_path / "in.txt"), "topic": "no-master-lines"}
-        await eventually(lambda: _made(worker, source), seconds=90, what="it answers requests")
+        await eventually(lambda: _made(worker, source), what="it answers requests")
 
         async def told() -> bool:
             health = await worker.ask("GET", "/health")
             assert health.status_code == 503
             return "ended: no Spark on spark://127.0.0.1:1" in health.json()["message"]
 
-        await eventually(told, seconds=240, what="its health has the reason")
+        await eventually(told, what="its health has the reason")
         (task,) = (await worker.ask("GET", "/connectors/in/status")).json()["tasks"]
         assert task["state"] == "UNASSIGNED"
         assert task["trace"].startswith(f"No worker of the group can run it now: 127.0.0.1:{worker.port}: no Spark")
@@ -101,7 +100,6 @@ async def test_a_worker_whose_master_is_nobodys_address_says_so_and_answers(boot
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 async def test_a_worker_whose_cluster_has_no_executor_says_so_until_there_is_one(
     bootstrap: str, tmp_path: Path
 ) -> None:
@@ -128,14 +126,14 @@ async def test_a_worker_whose_cluster_has_no_executor_says_so_until_there_is_one
                 tasks = (await worker.ask("GET", "/connectors/out/status")).json()["tasks"]
                 return bool(tasks) and tasks[0]["state"] == "UNASSIGNED" and "no executor" in tasks[0]["trace"]
 
-            await eventually(unable, seconds=90, what="its health has the reason")
-            await eventually(unassigned, seconds=30, what="its task has the reason")
+            await eventually(unable, what="its health has the reason")
+            await eventually(unassigned, what="its task has the reason")
             write(bootstrap, "no-executor-lines", [b"one", b"two"])
             cluster.work("worker-0", cores=4)
-            await eventually(lambda: lines(tmp_path / "out.txt") == ["one", "two"], seconds=120, what="it copies")
+            await eventually(lambda: lines(tmp_path / "out.txt") == ["one", "two"], what="it copies")
             assert (await worker.ask("GET", "/health")).status_code == 200
             cluster.end("worker-0")
-            await eventually(unable, seconds=90, what="its health has the reason again")
+            await eventually(unable, what="its health has the reason again")
             assert await worker.end(signal.SIGINT) == 0
     finally:
         cluster.stop()

@@ -14,7 +14,7 @@ from support.brokers.kafka_proxy import KafkaProxy
 from support.places import with_tests
 from support.program import Program
 
-START_SECONDS = 240.0  # on an overloaded machine a start takes a minute
+START_SECONDS = 300.0  # on an overloaded machine a start takes a minute
 INTERNAL_PARTITIONS = 3
 """The partitions of the topics of groups and of transactions each, for short-lived brokers."""
 # Java's quick compiler alone: half the CPU for a start (2.1 s instead of 4.2) and for a test's few thousand requests.

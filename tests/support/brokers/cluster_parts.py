@@ -13,7 +13,7 @@ from keelman.connect.java.text import string_hash
 from support.brokers.broker import INTERNAL_PARTITIONS
 from support.eventually import eventually
 
-MOVE_SECONDS = 60.0
+MOVE_SECONDS = 300.0
 GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 
 # A frozen broker is given up after 4 s, not 9, a broker that falls behind leaves the in-sync replicas after 3 s, not

@@ -97,7 +97,7 @@ class Catch:
         self.left -= 1
         return self.left == 0
 
-    async def seen(self, seconds: float = 60.0) -> ProxiedRequest:
+    async def seen(self, seconds: float = 300.0) -> ProxiedRequest:
         """The request, once it has come. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             await self._seen.wait()
@@ -108,7 +108,7 @@ class Catch:
         """Forwards a held request."""
         self.released.set()
 
-    async def answered(self, seconds: float = 60.0) -> bytes:
+    async def answered(self, seconds: float = 300.0) -> bytes:
         """The broker's answer after its correlation id, whether or not a client was still there.
 
         Raises TimeoutError; ConnectionError when the broker closed the connection instead.

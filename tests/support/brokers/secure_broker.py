@@ -28,7 +28,7 @@ from support.program import Program
 from support.proxy import Proxy
 
 USER, SECRET = "alice", "it's; a secret"
-START_SECONDS, ANSWER_SECONDS = 180.0, 60.0
+START_SECONDS, ANSWER_SECONDS = 300.0, 300.0
 NODE, LOOKS = "1", 6
 SESSION_SECONDS = 4.0
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"

@@ -34,7 +34,7 @@ class Commands:
         self.home = home
         self._process = process
 
-    async def run(self, words: Sequence[str], *, seconds: float = 120.0) -> Ran:
+    async def run(self, words: Sequence[str], *, seconds: float = 300.0) -> Ran:
         """Runs one command; returns its result."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None

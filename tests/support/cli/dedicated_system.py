@@ -52,7 +52,7 @@ class System:
                 return operation.steps[step].state != OPERATION_STEP_STATE_PENDING
             return False
 
-        await eventually(has_begun, seconds=60, what=f"step {step} begins")
+        await eventually(has_begun, what=f"step {step} begins")
 
     async def eventually_done(self, answer: Any) -> None:
         """The same while the state service restarts."""
@@ -62,7 +62,7 @@ class System:
                 operation = await self.dedicated.operation(answer.operation.name)
                 return operation if operation.state in ENDED else None
 
-        operation = await eventually(has_ended, seconds=90, what="the operation ends")
+        operation = await eventually(has_ended, what="the operation ends")
         assert operation.state == OPERATION_STATE_SUCCEEDED, (operation, self.keelman.logs())
 
     async def partitions(self, *topics: str) -> dict[str, tuple[int, str]]:

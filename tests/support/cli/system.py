@@ -18,6 +18,8 @@ import psutil
 from support.eventually import eventually
 
 FILE = "org.apache.kafka.connect.file.FileStream"
+PATIENCE_SECONDS = 600.0
+"""How long a command may wait, by `--wait` and in all: a machine with much else to do needs minutes for a start."""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
@@ -41,8 +43,10 @@ class Keelman:
         """Names the home for every started process, so that each can be identified: titles hide command lines."""
         return {**os.environ, "KEELMAN_HOME": str(self.home)}
 
-    async def run(self, *words: str, seconds: float = 120.0) -> Ran:
+    async def run(self, *words: str, seconds: float = PATIENCE_SECONDS + 60) -> Ran:
         """Runs one command to its end, whatever its exit code."""
+        if "--wait" in words and "--timeout" not in words:
+            words = (*words, "--timeout", f"{PATIENCE_SECONDS:g}")
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",
@@ -59,7 +63,7 @@ class Keelman:
             out, err = await process.communicate()
         return Ran(process.returncode or 0, out.decode(), err.decode())
 
-    async def ok(self, *words: str, seconds: float = 240.0) -> str:
+    async def ok(self, *words: str, seconds: float = PATIENCE_SECONDS + 60) -> str:
         """Runs one command that must succeed; returns its output."""
         ran = await self.run(*words, seconds=seconds)
         assert ran.code == 0, f"keelman {' '.join(words)}: exit {ran.code}\n{ran.out}\n{ran.err}\n{self.logs()}"
@@ -107,7 +111,7 @@ class Keelman:
             told.append(f"--- {file.relative_to(self.home)}\n{tail}")
         return "\n".join(told)
 
-    async def gone(self, *, seconds: float = 30.0) -> None:
+    async def gone(self, *, seconds: float = 300.0) -> None:
         """Waits until no process of this home is left."""
         await eventually(lambda: not self.processes(), seconds=seconds, what=f"processes of {self.home} are gone")
 

@@ -40,6 +40,4 @@ class Growing:
                 stream.write(numbered(self.written, STEP))
             self.written += STEP
             if self.written - self.copied() > LEAD:
-                await eventually(
-                    lambda: self.written - self.copied() <= LEAD, seconds=120, every=0.01, what="OUTPUT follows INPUT"
-                )
+                await eventually(lambda: self.written - self.copied() <= LEAD, every=0.01, what="OUTPUT follows INPUT")

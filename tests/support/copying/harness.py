@@ -101,7 +101,7 @@ def latest(log: Path) -> dict[str, Any]:
     return actual_latest
 
 
-def until_all_copied(process: subprocess.Popen[bytes], log: Path, seconds: float = 120.0) -> None:
+def until_all_copied(process: subprocess.Popen[bytes], log: Path, seconds: float = 300.0) -> None:
     """Waits until a hosted process reports that nothing is left. Raises AssertionError with the end of its log."""
 
     def copied() -> bool:
@@ -132,9 +132,9 @@ def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[
     reader = Consumer({**base, "isolation.level": "read_committed", "enable.partition.eof": True})
     reader.assign([TopicPartition(topic, p, 0) for p in ends])
     waiting = {p for p, end in ends.items() if end > 0}
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while waiting:
-        assert time.monotonic() < deadline, f"the committed offsets of {topic} were not read in 60 s"
+        assert time.monotonic() < deadline, f"the committed offsets of {topic} were not read"
         message = reader.poll(1.0)
         if message is None:
             continue
@@ -208,7 +208,7 @@ class Run:
         offsets = [ticket_pb2.SourceOffset(key=k, value=v) for k, v in records]
         self.loop.control.apply(RunOrder(confirm=ticket_pb2.Confirmation(offsets=offsets)))
 
-    def until(self, condition: Any, *, seconds: float = 60.0) -> RunUpdate:
+    def until(self, condition: Any, *, seconds: float = 300.0) -> RunUpdate:
         """The first update, seen already or to come, for which the condition holds."""
         for update in self.seen:
             if condition(update):
@@ -224,12 +224,12 @@ class Run:
                 return update
             assert update.state not in ENDS, f"ended before that: {update}"
 
-    def until_state(self, state: str, *, seconds: float = 60.0) -> RunUpdate:
+    def until_state(self, state: str, *, seconds: float = 300.0) -> RunUpdate:
         """Waits for a state by its short name."""
         value = STATES.Value(f"COPY_RUN_STATE_{state}")
         return self.until(lambda u: u.state == value, seconds=seconds)
 
-    def until_records(self, records: int, *, seconds: float = 60.0) -> RunUpdate:
+    def until_records(self, records: int, *, seconds: float = 300.0) -> RunUpdate:
         """Waits until that many records are committed."""
         return self.until(lambda u: u.progress.records >= records, seconds=seconds)
 

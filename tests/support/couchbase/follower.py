@@ -51,7 +51,7 @@ async def following(kind: type[F], command: Sequence[str], *, stderr: int = subp
     )
     follower = kind(process)
     try:
-        await eventually(lambda: "streaming" in follower.other, seconds=90)
+        await eventually(lambda: "streaming" in follower.other)
         yield follower
     finally:
         await follower.end()

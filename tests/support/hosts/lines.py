@@ -77,7 +77,7 @@ class Lines:
             for thread in threads:
                 thread.join(30)
 
-    async def passes(self, topics: Sequence[str] = (), *, seconds: float = 60.0) -> float:
+    async def passes(self, topics: Sequence[str] = (), *, seconds: float = 300.0) -> float:
         """Returns when a line written now is seen; the seconds that it took."""
         return await self._until_seen({t: self.written[t] + 1 for t in topics or self.files}, seconds)
 
@@ -109,7 +109,7 @@ class Lines:
         def there() -> bool:
             return all(len(self.seen[seen]) >= self.written[topic] for seen, topic in sources.items())
 
-        await eventually(there, seconds=60, what="the last records are seen")
+        await eventually(there, what="the last records are seen")
         await asyncio.sleep(1.0)  # a duplicate may come late
 
     def _write(self) -> None:

@@ -35,7 +35,7 @@ from support.state.service import Clients
 NET = "203.0.113"  # addresses that no real network has (RFC 5737, TEST-NET-3)
 STATE, GATEWAY, HTTP, AGENT = 7410, 7400, 7480, 7420
 RUNNING = WorkloadState.WORKLOAD_STATE_RUNNING
-START_SECONDS = 180.0
+START_SECONDS = 300.0
 NOBODY = "02:00:00:00:00:01"  # a hardware address that no cable here has
 
 
@@ -149,7 +149,7 @@ class System:
         requests = ("--http-port", str(HTTP), "--state-address", state, "--open-access", "true")
         self.spawn("gateway", *listens, *requests, on=on)
         address = f"{self.gateway_host}:{GATEWAY}"
-        await eventually(lambda: is_serving(address), seconds=60, what=f"{address} serves")
+        await eventually(lambda: is_serving(address), what=f"{address} serves")
         return address
 
     def end_services(self) -> None:
@@ -166,7 +166,7 @@ class System:
             nodes = (await self.of.nodes.ListNodes(ListNodesRequest())).nodes
             return {n.name for n in nodes if n.status.state == 1} >= set(names)
 
-        await eventually(there, seconds=60, what=f"nodes {names} are online")
+        await eventually(there, what=f"nodes {names} are online")
 
     async def running(self, *names: str, seconds: float = START_SECONDS) -> dict[str, Workload]:
         """The workloads, when these run at their last generation."""
@@ -233,7 +233,7 @@ class System:
                 assert answer.status_code in (200, 201), answer.text
                 return True
 
-            await eventually(put, seconds=60, what=f"{connector} is taken")
+            await eventually(put, what=f"{connector} is taken")
 
     async def owners(self, cluster: str, connectors: Sequence[str]) -> dict[str, str]:
         """The worker (host:port) of the task of each of these connectors that runs."""
@@ -242,7 +242,7 @@ class System:
         for name in connectors:
             request = GetConnectorRequest(worker_cluster=cluster, name=name)
             with contextlib.suppress(KeelmanError):  # no worker of the cluster answers
-                for task in (await stub.GetConnector(request, timeout=20)).connector.tasks:
+                for task in (await stub.GetConnector(request, timeout=120)).connector.tasks:
                     if task.state == ConnectorState.CONNECTOR_STATE_RUNNING:
                         owners[name] = task.worker_id
         return owners
@@ -309,7 +309,7 @@ async def running_hosts(
         state, home = f"{state_host}:{STATE}", ("--home", str(folder / "s"))
         system.spawn("state", "--host", state_host, "--port", str(STATE), *home, *flags, on=of_state)
         gateway_address = await system.start_gateway(state, of_gateway)
-        await eventually(lambda: is_serving(state), seconds=60, what=f"{state} serves")
+        await eventually(lambda: is_serving(state), what=f"{state} serves")
         for name in names:
             system.hosts[name].start(state)
         async with channel(state) as new_channel, channel(gateway_address) as gateway:

@@ -43,7 +43,7 @@ class Commands:
         stored = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_") or k == "KEELMAN_CACHE"}
         return stored | {"KEELMAN_CONTEXTS": str(self.system.folder / "contexts.json")}
 
-    def run(self, *words: str, host: str = "", given: str = "", code: int = 0, seconds: float = 60.0) -> str:
+    def run(self, *words: str, host: str = "", given: str = "", code: int = 0, seconds: float = 300.0) -> str:
         """Returns the output of a command; its error output if `code` expects it to fail."""
         done = subprocess.run(
             self.line(words, host), input=given, capture_output=True, text=True, env=self.environment, timeout=seconds,
@@ -54,7 +54,7 @@ class Commands:
 
     async def wait_for(self, *words: str) -> str:
         """Runs a command that waits for its effect."""
-        return await asyncio.to_thread(self.run, *words, "--wait", "--timeout", "240", seconds=260)
+        return await asyncio.to_thread(self.run, *words, "--wait", "--timeout", "600", seconds=620)
 
     def start(self, *words: str, host: str = "") -> None:
         """Starts a service, which is ended with the rest."""
@@ -146,7 +146,7 @@ async def first_host(commands: Commands, *, state: str = "", gateway: str = "", 
         f'state_address = "unix:{home}/run/state.sock{beside}"\naccess_file = "{folder}/access.toml"\n{gateway}'
     )
     commands.start("gateway", "run", "--file", str(folder / "gateway.toml"), host=commands.first)
-    await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="state serves")
+    await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), what="state serves")
     (token,) = [line for line in result.splitlines() if " " not in line and len(line) > 20]
     context = ("--gateway", commands.gateway, "--ca", str(commands.authority), "--token-file", "-", "--use")
     commands.run("context", "create", "here", *context, given=token)
@@ -155,7 +155,7 @@ async def first_host(commands: Commands, *, state: str = "", gateway: str = "", 
         commands.run("get", "nodes")
         return True
 
-    await eventually(there, seconds=60, what="the gateway answers")
+    await eventually(there, what="the gateway answers")
     return token
 
 
@@ -174,5 +174,5 @@ async def two_states(commands: Commands, database: str) -> str:
     text = (folder / "state.toml").read_text().replace(f"{folder}/home", str(home))
     (folder / "state-2.toml").write_text(text.replace(f'host = "{item.address}"', f'host = "{two.address}"'))
     commands.start("state", "run", "--file", str(folder / "state-2.toml"), host=two.name)
-    await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), seconds=60, what="the second state serves")
+    await eventually(lambda: is_serving(f"unix:{home}/run/state.sock"), what="the second state serves")
     return token

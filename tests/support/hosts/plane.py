@@ -63,7 +63,7 @@ class Copies(Lines):
         for item in topics.values():
             item.result(60)
 
-    async def all_pass(self, *, seconds: float = 60.0) -> float:
+    async def all_pass(self, *, seconds: float = 300.0) -> float:
         """Returns when a line written now is seen in the copies, too; the seconds that it took."""
         return await self._until_seen({copy: self.written[topic] + 1 for copy, topic in self.copied.items()}, seconds)
 

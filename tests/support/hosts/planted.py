@@ -57,7 +57,7 @@ async def in_topics(client: Mapping[str, str], without: Sequence[str] = ()) -> l
         names = sorted(set((await actual_low_level_client.fetch_all_metadata()).topics()) - set(without))
     held = []
     for name in names:
-        rows = await read_topic(client, name, client_id="planted", seconds=60)
+        rows = await read_topic(client, name, client_id="planted", seconds=300)
         held.append((f"topic {name}", b"\n".join((row.value or b"") + row.key for row in rows)))
     return held
 

@@ -14,7 +14,7 @@ from keelman.runtime.java.installation import find
 from support.places import ROOT
 
 KEPT = ROOT / "build" / "java"
-SECONDS = 240
+SECONDS = 300
 QUICK = ("-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none", "-nowarn")
 
 

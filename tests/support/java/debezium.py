@@ -189,7 +189,7 @@ async def streams_on(bootstrap: str, name: str) -> None:
     async def more() -> bool:
         return await streamed() > before + 50
 
-    await eventually(more, seconds=120, every=0.2, what=f"{name} streams changes")
+    await eventually(more, every=0.2, what=f"{name} streams changes")
 
 
 def copied(target: str) -> dict[int, int]:

@@ -60,7 +60,7 @@ class Scripted:
     def group(self, topic: str = "", partition: int = 0) -> int:
         """The group's offset."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"connect-{self.name}"})
-        (result,) = consumer.committed([TopicPartition(topic or self.name, partition)], timeout=30)
+        (result,) = consumer.committed([TopicPartition(topic or self.name, partition)], timeout=120)
         consumer.close()
         return int(result.offset)
 

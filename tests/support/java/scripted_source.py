@@ -45,7 +45,7 @@ class Scripted:
         text = self.calls.read_text() if self.calls.exists() else ""
         return [line.partition(" ")[2] for line in text.splitlines() if line.split(" ")[0] == word]
 
-    def copied(self, records: int, process: HostedRun, seconds: float = 60.0) -> None:
+    def copied(self, records: int, process: HostedRun, seconds: float = 300.0) -> None:
         """Returns once so many records are committed."""
 
         def done() -> bool:

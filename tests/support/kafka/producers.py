@@ -121,12 +121,12 @@ async def visible(servers: str, topic: str, partition: int = 0) -> list[str]:
         settings = {"bootstrap.servers": servers, "group.id": "look", "auto.offset.reset": "earliest"}
         part = TopicPartition(topic, partition, 0)
         plain = Consumer({**settings, "isolation.level": "read_uncommitted"})
-        _, end = plain.get_watermark_offsets(part, timeout=30)
+        _, end = plain.get_watermark_offsets(part, timeout=120)
         plain.close()
         consumer = Consumer({**settings, **AT_ONCE})
         consumer.assign([part])
         results: list[str] = []
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while end and consumer.position([part])[0].offset < end:
             assert time.monotonic() < deadline, f"{topic} was not read to {end}: {len(results)}"
             message = consumer.poll(0.05)

@@ -203,7 +203,7 @@ async def three_brokers(home: Path, **properties: object) -> AsyncIterator[Trio]
             await broker.spawn()
             stack.push_async_callback(broker.end, signal.SIGKILL)
         for broker in brokers.values():
-            await eventually(lambda broker=broker: _serves(broker), seconds=240, what=broker.output[-2000:])  # type: ignore[misc]
+            await eventually(lambda broker=broker: _serves(broker), what=broker.output[-2000:])  # type: ignore[misc]
         yield trio
 
 

@@ -42,7 +42,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
     until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before the broker does
 
 
-def creation(client: Callable[[], AdminClient], new: NewTopic, seconds: float = 60) -> Callable[[], bool]:
+def creation(client: Callable[[], AdminClient], new: NewTopic, seconds: float = 300.0) -> Callable[[], bool]:
     """A function that requests a topic and returns True. `client` gives the client of each request.
 
     It may be called again after a KafkaException: a topic that exists then was created by a request whose answer was
@@ -78,7 +78,7 @@ def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
         consumer = Consumer(settings)  # a client that was refused once keeps using its former settings
         try:
             partitions = consumer.list_topics(topic, 30).topics[topic].partitions
-            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=120)[1] for p in partitions}
         except KafkaException as error:  # the broker of a new topic may not know yet that it leads it
             if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
                 raise
@@ -109,7 +109,7 @@ def messages(
     open_ends = set(consumer.list_topics(topic, 30).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, p, 0) for p in open_ends])
     actual_messages: list[Message] = []
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while open_ends:
         assert time.monotonic() < deadline, f"{topic} was not read to its end"
         message = consumer.poll(0.2)  # `consume` would wait for its whole time, though there is no more

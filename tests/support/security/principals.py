@@ -113,7 +113,7 @@ async def run_workers(clients: Clients, *names: str, **spec: Any) -> None:
     async def all_run() -> bool:
         return all([(await clients.worker_cluster(name)).status.ready_workers == 1 for name in names])
 
-    await eventually(all_run, seconds=240, what=f"the workers of {', '.join(names)} run")
+    await eventually(all_run, what=f"the workers of {', '.join(names)} run")
 
 
 @contextlib.asynccontextmanager

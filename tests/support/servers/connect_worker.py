@@ -22,8 +22,8 @@ from keelman.runtime.processes.ports import free_ports
 from keelman.workers.rest.asking import is_momentary
 from support.program import Program
 
-START_SECONDS = 180.0
-REBALANCE_SECONDS = 60.0
+START_SECONDS = 300.0
+REBALANCE_SECONDS = 300.0
 AS_SHIPPED = (
     "-server",
     "-Xms256M",

@@ -19,7 +19,7 @@ SERVER, INSTALL, CLIENT = (shutil.which(name) for name in ("mariadbd", "mariadb-
 MISSING = "" if SERVER and INSTALL and CLIENT else "MariaDB is not installed: mariadb-server-core, mariadb-client-core"
 USER, PASSWORD = "keelman", "unused"
 """The user with all rights, from every host."""
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 STATEMENT_SECONDS = 120
 _SETTINGS = (
     "--server-id=1",

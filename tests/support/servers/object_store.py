@@ -54,7 +54,7 @@ class ObjectStore:
             program(), f"-logdir={self.folder}", "shell", f"-master={self.master}", stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT,
         )  # fmt: skip
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             output, _ = await child.communicate("\n".join([*lines, "exit", ""]).encode())
         if child.returncode or b"error" in output:
             raise OSError(output.decode())
@@ -98,7 +98,7 @@ async def object_store(folder: Path) -> AsyncIterator[ObjectStore]:
             folder,
         )
         ready: bool = await eventually(
-            partial(_is_ready, new_object_store, child, folder), seconds=90, what="the S3 server answers"
+            partial(_is_ready, new_object_store, child, folder), what="the S3 server answers"
         )
         assert ready
         yield new_object_store

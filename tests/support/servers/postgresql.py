@@ -61,7 +61,7 @@ class PostgresqlServer:
             command = [str(self._binaries / "postgres"), *self._flags]
             server = self._server = subprocess.Popen(command, stdout=log, stderr=log, **self._options)
         ready = [str(self._binaries / "pg_isready"), "-q", "-h", self._host, "-p", str(self.port), "-d", "postgres"]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while subprocess.run(ready, check=False).returncode:
             if server.poll() is not None or time.monotonic() > deadline:
                 raise AssertionError((self._folder / "log").read_text())

@@ -25,7 +25,7 @@ from support.program import Program
 
 LOCK = Path(__file__).with_name("apicurio_registry.lock")
 MINIMUM_JAVA = 21
-START_SECONDS = 240.0
+START_SECONDS = 300.0
 _FLAGS = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto", "-Djava.awt.headless=true")
 
 

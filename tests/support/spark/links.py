@@ -35,7 +35,7 @@ from support.eventually import eventually
 from support.places import with_tests
 
 NUMBERS = itertools.count(1)
-START_SECONDS = 90.0
+START_SECONDS = 300.0
 
 
 class Spark:
@@ -192,7 +192,7 @@ class Worker:
     def cut(self, uid: str, reason: str = "WITHDRAWN") -> None:
         self.order(uid, cut=Cut(reason=reason))
 
-    async def reached(self, uid: str, state: int, seconds: float = 60) -> RunUpdate:
+    async def reached(self, uid: str, state: int, seconds: float = 300.0) -> RunUpdate:
         name = states.CopyRunState.Name(state)  # type: ignore[arg-type]
 
         def found() -> RunUpdate | None:

@@ -23,7 +23,7 @@ from keelman.runtime.processes.ports import free_ports
 from support.eventually import eventually
 from support.places import with_tests
 
-STOP_SECONDS = 60.0
+STOP_SECONDS = 300.0
 
 
 @dataclass
@@ -52,7 +52,7 @@ class SparkService:
 
 
 @contextlib.asynccontextmanager
-async def spark_service(folder: Path, *, seconds: float = 120.0, **flags: object) -> AsyncIterator[SparkService]:
+async def spark_service(folder: Path, *, seconds: float = 300.0, **flags: object) -> AsyncIterator[SparkService]:
     """Starts it with its work under `folder` and waits this long until it serves; ends it with the block.
 
     Its slots can import tests/support.
@@ -91,4 +91,4 @@ async def kill_slot_of(name: str, spark: SparkService) -> None:
             told = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(connector=name))
         return next((run.slot for run in told.copy_runs if run.slot), "")
 
-    spark.signal_slot(await eventually(slot, seconds=60, what=f"{name} copies in a slot"), signal.SIGKILL)
+    spark.signal_slot(await eventually(slot, what=f"{name} copies in a slot"), signal.SIGKILL)

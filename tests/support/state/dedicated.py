@@ -84,6 +84,6 @@ class Dedicated(Operations):
             return "GONE"
         return dedicated_connector_pb2.DedicatedConnectorState.Name(state).removeprefix("DEDICATED_CONNECTOR_STATE_")
 
-    async def ended(self, answer: Any, *, seconds: float = 120.0) -> operation_pb2.Operation:
+    async def ended(self, answer: Any, *, seconds: float = 300.0) -> operation_pb2.Operation:
         """The operation of an answer at its end."""
         return await super().ended(answer.operation.name, seconds=seconds)

@@ -18,7 +18,7 @@ from support.eventually import eventually
 from support.state.service import Clients, StateProcess, free_range
 
 NODES = ("n1", "n2", "n3")
-SECONDS = 240.0
+SECONDS = 300.0
 
 
 class Nodes:

@@ -34,7 +34,7 @@ class Scaled:
                     return steps[0]
             return None
 
-        return await eventually(found, seconds=150, what=f"{self.name} has {workers} workers")
+        return await eventually(found, what=f"{self.name} has {workers} workers")
 
     async def shown(self) -> tuple[int, int, str]:
         """Its workers, its present tasks.max, and the tasks.max that the client sent."""

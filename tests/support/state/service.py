@@ -148,7 +148,7 @@ class StateProcess:
     async def end(self, number: int = signal.SIGTERM) -> int:
         if self.child.returncode is None:
             self.child.send_signal(number)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(300):
             return await self.child.wait()
 
 

@@ -24,7 +24,7 @@ class Operations:
         request = operation_service_pb2.GetOperationRequest(name=name)
         return (await self.operations.GetOperation(request)).operation
 
-    async def ended(self, name: str, *, seconds: float = 120.0) -> operation_pb2.Operation:
+    async def ended(self, name: str, *, seconds: float = 300.0) -> operation_pb2.Operation:
         """The operation at its end."""
 
         async def has_ended() -> operation_pb2.Operation | None:

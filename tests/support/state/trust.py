@@ -114,7 +114,7 @@ class Installation:
         answer = await stub_of(self.to_gateway, "node", "node").ListNodes(ListNodesRequest())
         return {node.name: node for node in answer.nodes}
 
-    async def online(self, name: str, *, seconds: float = 30.0) -> None:
+    async def online(self, name: str, *, seconds: float = 300.0) -> None:
         """Returns when a node is online."""
 
         async def there() -> bool:

@@ -70,7 +70,7 @@ class Flow:
                 self.fed += PER_TICK
                 await asyncio.sleep(TICK_SECONDS)
 
-    async def passes(self, *, seconds: float = 90.0) -> float:
+    async def passes(self, *, seconds: float = 300.0) -> float:
         """Returns when the records fed by now have come out; the seconds that it took."""
         begun, fed = time.monotonic(), self.fed + 1
         await eventually(lambda: len(self.seen) >= fed, seconds=seconds, what=f"{self.name} flows")
@@ -165,4 +165,4 @@ async def feeding(*flows: Flow) -> AsyncIterator[None]:
         for task in tasks:
             await task
         for flow in flows:
-            await eventually(lambda flow=flow: len(flow.seen) >= flow.fed, seconds=90, what="all has come out")
+            await eventually(lambda flow=flow: len(flow.seen) >= flow.fed, what="all has come out")

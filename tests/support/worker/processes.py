@@ -266,7 +266,7 @@ class WorkerProcess:
         status = answer.json()
         return [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
 
-    async def reaches(self, name: str, *states: str, seconds: float = 90) -> None:
+    async def reaches(self, name: str, *states: str, seconds: float = 300.0) -> None:
         """Waits for these states."""
 
         async def there() -> bool:
@@ -283,7 +283,7 @@ async def ended(child: asyncio.subprocess.Process, number: int) -> int:
     """Signals a child that may have ended, and waits; its exit code."""
     if child.returncode is None:
         child.send_signal(number)
-    async with asyncio.timeout(120):
+    async with asyncio.timeout(300):
         return await child.wait()
 
 

@@ -21,7 +21,7 @@ from support.eventually import eventually
 
 KEPT_HEADERS = ("content-type", "location", "allow")
 MOMENTARY = ("momentarily", "conflicting operation")
-TRY_SECONDS = 60.0
+TRY_SECONDS = 300.0
 _CLASSES = re.compile(r"available connectors are: .*", re.DOTALL)
 _MILLISECONDS = re.compile(r'("last_modified": ?)\d+')
 

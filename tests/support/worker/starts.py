@@ -45,7 +45,7 @@ class Started:
     async def start(self, *words: str) -> Started:
         """Starts it and waits until it is healthy."""
         await self.spawn(*words)
-        await eventually(self._healthy, seconds=90, what="the worker is healthy")
+        await eventually(self._healthy, what="the worker is healthy")
         return self
 
     async def spawn(self, *words: str) -> None:

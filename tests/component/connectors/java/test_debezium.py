@@ -37,7 +37,6 @@ from support.worker.processes import WorkerProcess
 
 pytestmark = [
     pytest.mark.component,
-    pytest.mark.timeout(600),
     needs_java(),
     pytest.mark.skipif(not BINARIES, reason="PostgreSQL is not installed"),
 ]
@@ -92,7 +91,7 @@ async def test_snapshot_and_stream_through_kills_of_slots_and_workers(
         rows.remove(range(20))
         rows.add(20, first=ROWS)
         await followed(bootstrap, "inventory", rows)
-        await eventually(lambda: confirmed(rows, slot_of("inventory"), lsn), seconds=120, what="the log is let go")
+        await eventually(lambda: confirmed(rows, slot_of("inventory"), lsn), what="the log is let go")
         await ends_clean(worker, bootstrap, "inventory", rows, before)
     finally:
         await worker.kill()

@@ -20,7 +20,6 @@ from support.worker.processes import WorkerProcess
 pytestmark = [
     pytest.mark.component,
     pytest.mark.slow,
-    pytest.mark.timeout(600),
     needs_java(),
     pytest.mark.skipif(bool(MISSING), reason=MISSING or "MariaDB is here"),
 ]

@@ -18,7 +18,7 @@ from support.kafka.topics import commit, create_topic
 from support.spark.service import SparkService, kill_slot_of
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900), needs_java()]
+pytestmark = [pytest.mark.component, pytest.mark.slow, needs_java()]
 PARTITIONS, ROWS = 3, 3000
 
 
@@ -33,7 +33,7 @@ def send(bootstrap: str, topic: str, numbers: range) -> None:
 def committed(bootstrap: str, name: str, topic: str) -> int:
     """The number of records before the offsets of the sink's group."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"})
-    committed = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=30)
+    committed = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=120)
     consumer.close()
     return sum(max(0, partition.offset) for partition in committed)
 

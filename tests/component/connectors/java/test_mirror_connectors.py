@@ -20,7 +20,7 @@ from support.kafka.topics import commit, create_topic, messages
 from support.spark.service import SparkService, kill_slot_of
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(600), needs_java()]
+pytestmark = [pytest.mark.component, pytest.mark.slow, needs_java()]
 ROOM = "org.apache.kafka.connect.mirror.Mirror"
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 RECORDS = 2000
@@ -69,7 +69,7 @@ def committed(bootstrap: str, group: str, topic: str) -> int:
     """The group's offset in the topic's first partition; negative if it has none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=30)
+        (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=120)
         return int(committed.offset)
     finally:
         consumer.close()
@@ -97,12 +97,12 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
             response = await worker.ask("PUT", f"/connectors/{name}/config", config(bootstrap, kind), timeout=120)
             assert (response.status_code, response.json().get("type")) == (201, "source"), response.text
             if kind == "Source":
-                await eventually(lambda: there(REMOTE, RECORDS), seconds=180, what="all is mirrored")
+                await eventually(lambda: there(REMOTE, RECORDS), what="all is mirrored")
 
         await asyncio.to_thread(send, bootstrap, NAME, range(RECORDS, RECORDS + 500))
         await kill_slot_of(f"{NAME}-source", spark)
         await asyncio.to_thread(send, bootstrap, NAME, range(RECORDS + 500, RECORDS + 1000))
-        await eventually(lambda: there(REMOTE, RECORDS + 1000), seconds=180, what="all is mirrored after a kill")
+        await eventually(lambda: there(REMOTE, RECORDS + 1000), what="all is mirrored after a kill")
         outcome = await read(REMOTE)
         assert sorted(int(message.value()) for message in outcome) == list(range(RECORDS + 1000)), "each once"
         assert all(
@@ -114,17 +114,17 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
         await asyncio.to_thread(create_topic, bootstrap, f"{NAME}-later", 2)
         await asyncio.to_thread(send, bootstrap, f"{NAME}-later", range(100))
         later = f"{NAME}a.{NAME}-later"
-        await eventually(lambda: there(later, 100), seconds=180, what="a topic that came later is mirrored")
+        await eventually(lambda: there(later, 100), what="a topic that came later is mirrored")
 
-        await eventually(lambda: there("heartbeats", 2), seconds=120, what="heartbeats are sent")
-        await eventually(lambda: there(f"{NAME}a.checkpoints.internal", 1), seconds=120, what="a checkpoint is written")
+        await eventually(lambda: there("heartbeats", 2), what="heartbeats are sent")
+        await eventually(lambda: there(f"{NAME}a.checkpoints.internal", 1), what="a checkpoint is written")
         checkpoint = (await read(f"{NAME}a.checkpoints.internal"))[0]
         assert READERS.encode() in (checkpoint.key() or b"")
 
         async def follows() -> int:
             return max(0, await asyncio.to_thread(committed, bootstrap, READERS, REMOTE))
 
-        behind = await eventually(follows, seconds=120, what="the group's offsets follow to the mirrored topic")
+        behind = await eventually(follows, what="the group's offsets follow to the mirrored topic")
         read_before = [
             int(message.value()) for message in outcome if message.partition() == 0 and message.offset() < behind
         ]

@@ -61,7 +61,7 @@ def copied(process: HostedRun, fields: dict[str, str], folder: Path, topic: str,
         return len(messages(fields["target.cluster.bootstrap.servers"], topic)) >= records
 
     try:
-        until(there, f"{fields['name']} has copied", 240, every=1.0)
+        until(there, f"{fields['name']} has copied", every=1.0)
     except AssertionError as error:
         raise AssertionError(f"{error}; the log ends with:\n{log.read_text(errors='replace')[-6000:]}") from error
 

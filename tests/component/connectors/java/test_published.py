@@ -23,7 +23,7 @@ from support.java.published import (
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600), needs_java()]
+pytestmark = [pytest.mark.component, needs_java()]
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +53,7 @@ async def test_a_class_is_listed_described_and_judges_its_configuration(
     async def listed() -> list[dict[str, str]]:
         return [entry for entry in (await worker.ask("GET", "/connector-plugins")).json() if entry["class"] == name]
 
-    assert await eventually(listed, seconds=120, what=f"{name} is listed") == [
-        {"class": name, "type": kind, "version": version}
-    ]
+    assert await eventually(listed, what=f"{name} is listed") == [{"class": name, "type": kind, "version": version}]
     described = await worker.ask("GET", f"/connector-plugins/{name}/config")
     assert described.status_code == 200, described.text
     assert key in [entry["name"] for entry in described.json()]

@@ -63,7 +63,7 @@ async def test_a_java_source_writes_avro_and_its_bad_record_has_its_stage(
             assert process.poll() is None, log.read_text(errors="replace")[-3000:]
             return bool(latest(log).get("records", 0) >= 29)
 
-        until(done, name, 90)
+        until(done, name)
         process.terminate()
         assert process.wait(60) == 0
     actual_messages = messages(bootstrap, name)
@@ -119,7 +119,7 @@ async def test_a_java_sink_reads_avro_and_its_bad_record_has_its_stage(
             assert process.poll() is None, log.read_text(errors="replace")[-3000:]
             return put() == ["v0", "v1"]
 
-        until(done, name, 90)
+        until(done, name)
         process.terminate()
         assert process.wait(60) == 0
     (letter,) = messages(bootstrap, letters)

@@ -90,7 +90,7 @@ def test_a_poll_that_does_not_come_back_is_named_and_interrupted_when_its_run_is
         until(lambda: scripted.noted("hangs"), "it hangs")
         scripted.copied(50, process)
         hangs = "waits for acme.ScriptedSource$ScriptedTask.poll, which was called at "
-        until(lambda: latest(scripted.log)["message"].startswith(hangs), "it says what hangs", 30)
+        until(lambda: latest(scripted.log)["message"].startswith(hangs), "it says what hangs")
         scripted.stopped(process)
     assert scripted.noted("interrupted") == [""]
     assert scripted.values() == [f"v{n}" for n in range(50)]

@@ -16,7 +16,7 @@ from recorded.java.source_calls_steps import GUARANTEES, IN_ONE_PROCESS
 from support.java.kit import needs_java
 from support.java.source_host import noted_calls
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(400), needs_java()]
+pytestmark = [pytest.mark.component, needs_java()]
 
 DIFFERENT: dict[str, dict[str, list[str]]] = {
     "exactly once": {

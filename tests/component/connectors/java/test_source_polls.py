@@ -138,7 +138,7 @@ SLOW = {"transforms": "slow", "transforms_slow_type": "acme.SlowTransform"}
 def test_a_poll_that_takes_longer_than_its_transaction_may_live_says_what_to_do(scripted: Scripted) -> None:
     short = {"producer_override_transaction_timeout_ms": "1000", "transforms_slow_micros": "3000", **SLOW}
     with scripted.hosted(**LARGE_POLLS, **short):
-        until(lambda: "transaction.max.timeout.ms" in scripted.ended_with(), "it says so", 90)
+        until(lambda: "transaction.max.timeout.ms" in scripted.ended_with(), "it says so")
     assert numbers(scripted) == []
     assert scripted.offsets() == {}
     assert "Raise producer.override.transaction.timeout.ms" in scripted.ended_with()

@@ -29,7 +29,6 @@ from support.worker.processes import WorkerProcess
 
 pytestmark = [
     pytest.mark.component,
-    pytest.mark.timeout(600),
     needs_java(),
     pytest.mark.skipif(not BINARIES, reason="PostgreSQL is not installed"),
 ]
@@ -65,7 +64,7 @@ async def test_debezium_and_a_jdbc_sink_go_over_to_us_and_back(
         rows.change(0, ROWS // 2)
         rows.remove([removed.pop()])
         await followed(bootstrap, "orders", rows)
-        await eventually(lambda: copied(target) == rows.versions(), seconds=120, every=0.5, what="all is in the target")
+        await eventually(lambda: copied(target) == rows.versions(), every=0.5, what="all is in the target")
 
     removed = [30, 20, 10]
     try:

@@ -108,7 +108,7 @@ async def test_a_certificate_says_who_asks(shell: Shell) -> None:
         chain, key = (file.read_bytes() for file in files(name))
         shown = Pems(chain, key)
         async with channel(address, root_certificates=ca.read_bytes(), client=shown) as link:
-            await stub_of(link, "node", "node").ListNodes(ListNodesRequest(), timeout=20)
+            await stub_of(link, "node", "node").ListNodes(ListNodesRequest(), timeout=120)
 
     certificate, key = map(str, files("alice"))
     words = ("--gateway", address, "--ca", str(ca), "--certificate", certificate, "--key", key)

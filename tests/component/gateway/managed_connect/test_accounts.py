@@ -76,7 +76,7 @@ async def test_another_account_sees_nothing_in_any_operation(bare: Bare) -> None
         described: dict[str, Any] = sdk.describe_connector(connectorArn=there["connectorArn"])
         return described if described["connectorState"] == "FAILED" else None
 
-    described = await eventually(failed, seconds=90, what="the connector's brokers do not answer")
+    described = await eventually(failed, what="the connector's brokers do not answer")
     assert described["stateDescription"]["code"] == "ClusterError.BrokerUnreachable"
     assert NOWHERE in described["stateDescription"]["message"]
     begun = sdk.restart_connector(connectorArn=there["connectorArn"])

@@ -69,7 +69,7 @@ async def failed(bare: Bare, sent: dict[str, Any]) -> dict[str, str]:
         assert "client_properties" not in json.dumps(actual_connector, default=str)
         return actual_connector["stateDescription"] if actual_connector["connectorState"] == "FAILED" else None
 
-    answer: dict[str, str] = await eventually(told, seconds=90, what="it has failed")
+    answer: dict[str, str] = await eventually(told, what="it has failed")
     return answer
 
 

@@ -20,7 +20,7 @@ from support.gateway.managed_connect.bare import NOWHERE, Bare, bare_system
 from support.gateway.managed_connect.cases import CONFIG, autoscaled
 from support.gateway.managed_connect.world import BUILT_IN, KEY, PROPERTIES, REGION, SECRET, connector
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 PROGRAMS = Path(__file__).parents[3] / "support" / "gateway" / "managed_connect" / "programs"
 FIRST_OPERATIONS = {
     "CreateConnector", "CreateCustomPlugin", "CreateWorkerConfiguration", "DeleteConnector", "DescribeConnector",

@@ -19,7 +19,7 @@ from support.gateway.managed_connect.bare import MODEL, NOWHERE, bare_system
 from support.gateway.managed_connect.cases import CONFIG, KINDS, legal, unknown_arn
 from support.gateway.managed_connect.world import ACCOUNT, PROPERTIES, connector
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 CASES = 2000
 ODD_TEXT = (
     "",

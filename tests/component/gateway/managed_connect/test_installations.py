@@ -35,7 +35,7 @@ from support.kafka.topics import messages
 from support.servers.object_store import KEY, SECRET, object_store
 from support.servers.token_server import token_server
 
-pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.component, pytest.mark.slow]
 AS_ROLE = {
     "kafkaClusterClientAuthentication": {"authenticationType": "IAM"},
     "kafkaClusterEncryptionInTransit": {"encryptionType": "TLS"},
@@ -66,9 +66,9 @@ async def test_connectors_copy_by_the_tokens_of_their_role(broker: SecureBroker,
                 for request in (source, connector("by-token-out", servers, sink, **AS_ROLE))
             ]
             for arn in connector_arns:
-                described = await world.state(arn, "RUNNING", seconds=240)
+                described = await world.state(arn, "RUNNING", seconds=300)
                 assert "secret" not in json.dumps(described, default=str)
-            await eventually(lambda: output.exists() and output.read_text() == "one\ntwo\n", seconds=90, what="copied")
+            await eventually(lambda: output.exists() and output.read_text() == "one\ntwo\n", what="copied")
             requested_len = len(tokens.asked)
             assert requested_len >= 2, "the state service and the workers have tokens of their own"
             for arn in connector_arns:
@@ -115,7 +115,7 @@ async def _described(world: World, name: str, key: str, content: str, state: str
         described: dict[str, Any] = world.sdk.describe_custom_plugin(customPluginArn=custom_plugin["customPluginArn"])
         return described if described["customPluginState"] == state else None
 
-    answer: dict[str, Any] = await eventually(reached, seconds=60, what=f"{name} is {state}")
+    answer: dict[str, Any] = await eventually(reached, what=f"{name} is {state}")
     return answer
 
 
@@ -145,7 +145,7 @@ async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
     of_worker = {"workerConfigurationArn": worker_configuration["workerConfigurationArn"], "revision": 1}
     sent = connector(name, world.bootstrap, config, plugins=plugins(plugin), workerConfiguration=of_worker)
     arn = sdk.create_connector(**sent)["connectorArn"]
-    described = await world.state(arn, "RUNNING", seconds=240)
+    described = await world.state(arn, "RUNNING", seconds=300)
     assert described["connectorConfiguration"] == config
 
     async def values(count: int) -> list[bytes]:
@@ -153,7 +153,7 @@ async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
             values = [message.value() or b"" for message in await asyncio.to_thread(messages, world.bootstrap, topic)]
             return values if len(values) >= count else None
 
-        copied: list[bytes] = await eventually(found, seconds=120, what=f"{count} records are there")
+        copied: list[bytes] = await eventually(found, what=f"{count} records are there")
         return copied
 
     expected = [f"{topic}:v{number}"[::-1].encode() for number in range(RECORDS)]
@@ -164,7 +164,7 @@ async def _copies(world: World, name: str, plugin: str, folder: Path) -> None:
     ):  # fmt: skip
         version = sdk.describe_connector(connectorArn=arn)["currentVersion"]
         begun = sdk.update_connector(connectorArn=arn, currentVersion=version, **change)
-        await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE", seconds=120)
+        await world.operation(begun["connectorOperationArn"], "UPDATE_COMPLETE", seconds=300)
         expected += [] if value is None else [value]
     assert await values(RECORDS + 1) == expected
     assert refusal(sdk.delete_custom_plugin, customPluginArn=plugin)[0] == "BadRequestException"

@@ -22,15 +22,15 @@ async def test_logs_that_are_not_delivered_are_told_of(world: World, tmp_path: P
         answer: dict[str, Any] = sdk.describe_connector(connectorArn=arn)
         return answer if ("stateDescription" in answer) is is_expected else None
 
-    await world.state(arn, "RUNNING", seconds=240)
-    answer = await eventually(lambda: told(True), seconds=120, what="it is reported")
+    await world.state(arn, "RUNNING", seconds=300)
+    answer = await eventually(lambda: told(True), what="it is reported")
     assert answer["connectorState"] == "RUNNING"
     description = answer["stateDescription"]
     assert description["code"] == "LogDeliveryError.NotDelivered"
     assert description["message"].startswith("Logs are not delivered: cloudWatchLogs: "), description
     assert "since 20" in description["message"]
     in_the_way.unlink()
-    await eventually(lambda: told(False), seconds=240, what="they are delivered")
+    await eventually(lambda: told(False), what="they are delivered")
     sdk.delete_connector(connectorArn=arn)
     await world.gone(arn)
     shutil.rmtree(in_the_way, ignore_errors=True)

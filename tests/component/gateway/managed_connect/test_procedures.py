@@ -20,7 +20,7 @@ from support.eventually import eventually
 from support.gateway.managed_connect.world import PROPERTIES, World, connector, file_source, plugins
 from support.kafka.topics import ends_of, messages
 
-pytestmark = [pytest.mark.component, pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.component, pytest.mark.slow]
 PREFIX = "__amazon_msk_connect_"
 PARTITIONS = {"configs": 1, "offsets": 25, "status": 5}
 
@@ -52,7 +52,7 @@ def with_offsets_in(world: World, name: str, topic: str) -> dict[str, Any]:
 async def created(world: World, name: str, config: dict[str, str], **more: Any) -> str:
     """The ARN of a new connector that runs."""
     arn: str = world.sdk.create_connector(**connector(name, world.bootstrap, config, **more))["connectorArn"]
-    await world.state(arn, "RUNNING", seconds=240)
+    await world.state(arn, "RUNNING", seconds=300)
     return arn
 
 
@@ -63,7 +63,7 @@ async def deleted(world: World, arn: str) -> None:
 
 async def wrote(output: Path, text: str) -> None:
     """Waits until a sink has written exactly this."""
-    await eventually(lambda: output.exists() and output.read_text() == text, seconds=240, what=f"{output} has {text!r}")
+    await eventually(lambda: output.exists() and output.read_text() == text, what=f"{output} has {text!r}")
 
 
 async def test_a_connector_goes_on_where_one_of_its_name_was(world: World, tmp_path: Path) -> None:
@@ -113,9 +113,7 @@ async def test_connectors_share_an_offset_topic(world: World, tmp_path: Path) ->
 
     async def copied(*lines: str) -> None:
         for topic in files:
-            await eventually(
-                lambda topic=topic: _lines(world, topic) == [*lines], seconds=240, what=f"{topic}: {lines}"
-            )
+            await eventually(lambda topic=topic: _lines(world, topic) == [*lines], what=f"{topic}: {lines}")
 
     await copied("one")
     for arn in first:
@@ -158,12 +156,12 @@ async def test_an_update_that_fails_is_taken_back_and_says_so(world: World, tmp_
                 file.write("more\n")
             return None
 
-        operation = await eventually(over, seconds=120, every=0.2, what="it is taken back")
+        operation = await eventually(over, every=0.2, what="it is taken back")
         assert [operation_step["stepState"] for operation_step in operation["operationSteps"]] == steps, operation
         assert operation["errorInfo"]["code"] == code, operation
         assert named in operation["errorInfo"]["message"]
         assert operation["endTime"] >= operation["creationTime"]
-        after = await world.state(arn, "RUNNING", seconds=240)
+        after = await world.state(arn, "RUNNING", seconds=300)
         assert (after["connectorConfiguration"], after["currentVersion"]) == (config, version)
         assert after["capacity"] == connector("x", "y", {})["capacity"]
 
@@ -224,12 +222,12 @@ async def test_a_restart_of_failed_tasks_leaves_the_others_running(world: World,
     assert "task 1" in state["stateDescription"]["message"]
     (tmp_path / "fails-1").unlink()
     await restarted(onlyFailedTasks=True)
-    await world.state(arn, "RUNNING", seconds=240)
+    await world.state(arn, "RUNNING", seconds=300)
     assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "the running operation continued"
     await restarted(onlyFailedTasks=True)
     assert [starts(tmp_path, number) for number in (0, 1)] == [1, 2], "nothing had failed"
     await restarted()
-    await world.state(arn, "RUNNING", seconds=240)
+    await world.state(arn, "RUNNING", seconds=300)
     assert [starts(tmp_path, number) for number in (0, 1)] == [2, 3]
     await deleted(world, arn)
     sdk.delete_custom_plugin(customPluginArn=plugin)

@@ -81,7 +81,6 @@ async def test_the_walk_through(world: World, tmp_path: Path) -> None:
             world.sdk.list_connector_operations(connectorArn=arn)["connectorOperations"][0]["connectorOperationState"]
             == "UPDATE_COMPLETE"
         ),
-        seconds=60,
         what="the update is complete",
     )
     assert "autoScaling" in (await world.state(arn, "RUNNING"))["capacity"]

@@ -261,7 +261,7 @@ async def classes_of_files_stay_known(live: JsClient, system: Keelman) -> None:
         with contextlib.suppress(httpx.TransportError):
             return await told()
 
-    assert await eventually(back, seconds=60, what="the gateway is back") == before
+    assert await eventually(back, what="the gateway is back") == before
     await live.delete("files", "classes.jar")
 
 

@@ -26,7 +26,7 @@ from support.gateway.system import Process
 from support.state.service import free_range
 
 pytestmark = pytest.mark.component
-SECONDS = 120.0
+SECONDS = 300.0
 HOSTS = {"n1": "127.0.0.1", "n2": "127.0.0.2"}
 
 

@@ -12,7 +12,7 @@ from keelman.runtime.processes.ports import free_ports
 from support.eventually import eventually
 from support.gateway.ohara.machines import MACHINES, Machines, ohara_machines
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 
 
 async def on(machines: Machines, *nodes: str) -> Any:
@@ -24,11 +24,11 @@ async def on(machines: Machines, *nodes: str) -> Any:
         assert (answer.get("state"), sorted(answer["aliveNodes"])) == ("RUNNING", list(nodes)), answer
         return answer
 
-    return await eventually(there, seconds=90, what=f"it runs on {', '.join(nodes)}")
+    return await eventually(there, what=f"it runs on {', '.join(nodes)}")
 
 
 async def answers(url: str) -> httpx.Response | None:
-    async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=120) as client:
         try:
             return await client.get(url)
         except httpx.TransportError:

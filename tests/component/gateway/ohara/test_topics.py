@@ -23,7 +23,7 @@ async def kafka(world: OharaWorld, bootstrap: str) -> JsClient:
         spec = BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers=bootstrap))
         brokers = BrokerClusterServiceStub(to)
         await brokers.CreateBrokerCluster(pb.CreateBrokerClusterRequest(name="kafka", spec=spec))
-    await world.js.reaches("brokers", "kafka", "RUNNING", seconds=60)
+    await world.js.reaches("brokers", "kafka", "RUNNING", seconds=300)
     return world.js
 
 

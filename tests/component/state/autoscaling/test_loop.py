@@ -52,7 +52,7 @@ async def runs(clients: Clients, workers: int) -> None:
         status = (await clients.worker_cluster("demo")).status
         return (status.ready_workers, status.wanted_workers) == (workers, workers)
 
-    await eventually(ready, seconds=60, what=f"{workers} workers run")
+    await eventually(ready, what=f"{workers} workers run")
 
 
 async def needs(clients: Clients, workers: int) -> bool:
@@ -121,6 +121,6 @@ async def test_workers_that_have_come_up_stay_if_not_all_of_a_step_do(tmp_path: 
             load.usage = FAIR if (found := await steps(clients)) else BUSY
             return next((operation for operation in found if operation.state == OPERATION_STATE_FAILED), None)
 
-        await eventually(taken_back, seconds=60, what="the step has failed")
+        await eventually(taken_back, what="the step has failed")
         await runs(clients, 5)
         assert (await clients.worker_cluster("demo")).status.scaling.reason.startswith("taken back to 5: ")

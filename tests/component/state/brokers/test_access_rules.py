@@ -33,7 +33,7 @@ from support.places import ROOT
 from support.state.nodes import running_nodes
 from support.state.service import RUNNING, Clients
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 ROW = re.compile(r"^\| ([A-Z_]+) \| (\S+) \| (LITERAL|PREFIXED) \| ([A-Z_, ]+) \|", re.MULTILINE)
@@ -102,7 +102,7 @@ class Worker:
             assert traces, status
             return traces[0]
 
-        return await eventually(failed, seconds=60, what=f"{name} fails")
+        return await eventually(failed, what=f"{name} fails")
 
 
 def source(file: Path, topic: str) -> dict[str, str]:
@@ -131,7 +131,7 @@ async def started(clients: Clients, broker: SecureBroker, admin: AdminClient, ru
         assert "group.id: the broker's access rules keep this worker out of 'keelman-demo'" in status.message, status
         return True
 
-    await eventually(kept_out, seconds=120, what="it has the reason why its worker does not run")
+    await eventually(kept_out, what="it has the reason why its worker does not run")
     rule.allow(admin)
     await clients.stop_workers("demo")
     await clients.start_workers("demo")
@@ -139,7 +139,7 @@ async def started(clients: Clients, broker: SecureBroker, admin: AdminClient, ru
     async def runs() -> bool:
         return (await clients.workloads())["worker/demo/0"].status.state == RUNNING
 
-    await eventually(runs, seconds=120, what="the worker runs")
+    await eventually(runs, what="the worker runs")
     (url,) = (await clients.worker_cluster("demo")).status.rest_urls
     return Worker(url)
 

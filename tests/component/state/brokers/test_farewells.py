@@ -33,7 +33,7 @@ from keelman.state.resources.transaction import Change
 from support.eventually import eventually
 from support.state.stores import open_store
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 LONG_MS = 120_000
 """No session ends while the test runs."""
 LOST, LEADER = "203.0.113.9:8083", "127.0.0.1:8083"
@@ -55,7 +55,7 @@ async def joined(group: GroupClient, worker: str, member: str = "") -> Joined:
             return await group.describe() is not None
         return False
 
-    await eventually(known, seconds=60, what="the coordinator answers")
+    await eventually(known, what="the coordinator answers")
     joining = await group.join(member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
     if joining.error == codes.MEMBER_ID_REQUIRED:
         joining = await group.join(joining.member, PROTOCOL_TYPE, [(PROTOCOL, metadata)])
@@ -94,7 +94,7 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
 
         leading = asyncio.create_task(lead())
         try:
-            await eventually(lambda: bool(orders), seconds=90, what="one leads")
+            await eventually(lambda: bool(orders), what="one leads")
             place = await joined(lost, LOST)
             assert place.leader != place.member
             await lost.sync(place.generation, place.member, [])  # it sends nothing from now on
@@ -107,8 +107,8 @@ async def test_a_worker_of_a_lost_node_leaves_and_a_leader_that_waits_hears_that
             expected = {here: False, there: True}
             waits = delay not in ("", "0")
             if waits:
-                await eventually(lambda: expected in orders, seconds=60, what="the leader notices it")
-            await eventually(lambda: orders[-1] == {here: False}, seconds=60, what="it is alone")
+                await eventually(lambda: expected in orders, what="the leader notices it")
+            await eventually(lambda: orders[-1] == {here: False}, what="it is alone")
             assert (expected in orders) == waits
             assert {m.client_id for m in (await group.describe()).members} == {client_id_of(LEADER)}
             saying.cancel()

@@ -19,7 +19,7 @@ from support.eventually import eventually
 from support.state.nodes import NODES, SECONDS, Nodes, running_nodes
 from support.state.service import Clients
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(900)]  # on a busy machine each start takes a minute
+pytestmark = pytest.mark.component
 RUNS = WorkloadState.WORKLOAD_STATE_RUNNING
 HALTED = worker_cluster_pb2.ROLLOUT_STATE_HALTED
 

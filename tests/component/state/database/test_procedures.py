@@ -29,7 +29,7 @@ from support.state.homes import set_back
 from support.state.nodes import Nodes, running_nodes
 from support.state.service import RUNNING, Clients
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 SAME, CHANGED, SPARK = "worker/same/0", "worker/changed/0", "spark/n1"
 
 
@@ -73,7 +73,7 @@ async def running(clients: Clients) -> dict[str, Workload]:
         planned = [workloads[name] for name in (SAME, CHANGED, SPARK)]
         return all(w.status.state == RUNNING and w.status.generation == w.generation for w in planned)
 
-    await eventually(look, seconds=180, what="both workers and their Spark service run")
+    await eventually(look, what="both workers and their Spark service run")
     return workloads
 
 

@@ -36,7 +36,7 @@ async def _frozen_in_a_write(store: ResourceStore, other: ResourceStore) -> None
     """Begins a write in one store, and continues only after the other store has written."""
     async with store.write() as tx:
         broker_clusters.create(tx, "late", EXTERNAL)
-        async with asyncio.timeout(30), other.write() as in_time:
+        async with asyncio.timeout(300), other.write() as in_time:
             broker_clusters.create(in_time, "ext", EXTERNAL)
 
 

@@ -150,7 +150,7 @@ async def test_what_is_stored_comes_back(url: str) -> None:
 async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
     async with open_store(url) as store, store.write() as tx:
         broker_clusters.create(tx, "ext", EXTERNAL)
-        async with asyncio.timeout(60), store.database.read() as session:
+        async with asyncio.timeout(300), store.database.read() as session:
             assert not (await load(session, NOUNS)).broker_clusters
 
 

@@ -74,7 +74,7 @@ async def test_a_kill_at_any_point_is_made_good(bootstrap: str, tmp_path: Path, 
             armed.write_text(str(passages))
             with contextlib.suppress(KeelmanError):
                 await asked(connectors, is_delete=is_delete)
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(300):
                 assert await state.child.wait() == -signal.SIGKILL, state.output[-2000:]
         state.environment = {}
         if passages:  # it is being reverted, which its agent's new session may delay

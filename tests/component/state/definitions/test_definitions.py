@@ -172,7 +172,7 @@ async def test_drift_is_told_and_put_right_when_asked(world: World) -> None:
             status = (await definitions.get("drifting")).status
             return list(status.drifts) == list(expected) and status.drifted == bool(expected)
 
-        await eventually(told, seconds=60, what=f"drifts are {expected}")
+        await eventually(told, what=f"drifts are {expected}")
 
     await drifts()
     await worker.ask("PUT", "/connectors/drifting/config", CONFIG | {"tasks.max": "3", "my.password": "renewed-canary"})
@@ -207,7 +207,7 @@ async def test_what_cannot_be_reached_is_waited_for(world: World) -> None:
             and "waits until" in message
         )
 
-    await eventually(waits, seconds=60)
+    await eventually(waits)
     with translated(), pytest.raises(FailedPrecondition, match=f"operation {name} on .* has not ended"):
         await definitions.begin("waiting")
     await clients.operations.CancelOperation(CancelOperationRequest(name=name, reason="not today"))

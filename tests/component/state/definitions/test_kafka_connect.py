@@ -89,7 +89,7 @@ async def test_a_connector_of_kafka_connect(bootstrap: str, tmp_path: Path) -> N
                     assert {status["connector"]["state"], *(task["state"] for task in status["tasks"])} == states
                     return len(status["tasks"]) == 1 or goal != RUNNING
 
-                await eventually(so, seconds=30, what=f"it is {states}")
+                await eventually(so, what=f"it is {states}")
             async with store.write() as tx:
                 refused = CONFIG | {"tasks.max": "0"}
                 update(tx, "orders", "", lambda spec: ConnectorDefinitionSpec("demo", "orders", refused))

@@ -70,7 +70,7 @@ class Killed:
         await self.state.start()
 
     async def dead(self) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             assert await self.state.child.wait() == -signal.SIGKILL, self.state.output[-2000:]
 
     @contextlib.asynccontextmanager

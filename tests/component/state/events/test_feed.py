@@ -221,7 +221,7 @@ async def test_reports_keep_the_newest_while_the_broker_is_away(broker) -> None:
     async with ReportPublisher(broker.bootstrap, "test") as publisher, ReportPublisher("", "nobody") as nobody:
         publisher.publish(COPY_RUN_REPORTS, "a", b"first")
         facts = consume(broker.bootstrap, [COPY_RUN_REPORTS])
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(300):
             while (await anext(facts)).value != b"first":
                 pass
             await broker.end(signal.SIGKILL)

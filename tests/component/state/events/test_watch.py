@@ -165,7 +165,7 @@ async def test_a_watch_that_reads_nothing_holds_nothing_up(tmp_path: Path) -> No
             await clients.create_external(f"ext-{number:03}", NOWHERE)
         known_resources = KnownResources()
         known_resources.fold(first)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             while len(known_resources.resources) < 301:
                 known_resources.fold(await anext(slow))
         await slow.aclose()

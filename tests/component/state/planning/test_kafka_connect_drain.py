@@ -25,7 +25,7 @@ from support.kafka.topics import create_topic, messages
 from support.state.nodes import SECONDS, Nodes, running_nodes
 from support.state.service import Clients
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.component, needs_java()]
 WORKER, TOPIC = "worker/apache/0", "drained-lines"
 LINES = 100
 

@@ -263,7 +263,7 @@ async def test_one_that_is_cut_off_anywhere_is_fetched_once(tmp_path: Path) -> N
             file.write_text("0")
             async with channel(f"127.0.0.1:{state.port}") as connection:
                 await create(Clients(connection), point, f"{point}.jar")
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(300):
                     assert await state.child.wait() == -signal.SIGKILL
             await start(following)
             async with channel(f"127.0.0.1:{state.port}") as connection:

@@ -31,7 +31,7 @@ from support.eventually import eventually
 from support.servers.postgresql import BINARIES, PostgresqlServer, running_postgresql
 from support.state.service import Clients, brokers_pb, workers_pb
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = pytest.mark.component
 LOGIN = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="{}";'
 WORKER = {
     "sasl.jaas.config": LOGIN.format("canary-jaas"),
@@ -192,7 +192,7 @@ async def topics(bootstrap: str) -> dict[str, bytes]:
         names = sorted((await client.fetch_all_metadata()).topics())
     actual_topics = {}
     for name in names:
-        rows = await read_topic(properties, name, client_id="canaries", seconds=60)
+        rows = await read_topic(properties, name, client_id="canaries", seconds=300)
         actual_topics[name] = b"\n".join((row.value or b"") + row.key for row in rows)
     return actual_topics
 
@@ -261,7 +261,7 @@ async def failed_start(home: Path) -> str:
     for verb in ("run", "config"):
         command = [sys.executable, "-m", "keelman.state", verb, "--file", str(settings), "--home", str(home)]
         process = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        async with asyncio.timeout(120):
+        async with asyncio.timeout(300):
             output += (await process.communicate())[0].decode()
     settings.unlink()
     return output

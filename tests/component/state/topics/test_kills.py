@@ -119,7 +119,7 @@ async def undone(create, operation: Operation, message: str) -> None:
         assert outcome.message == message
         return True
 
-    await eventually(is_done, seconds=60)
+    await eventually(is_done)
 
 
 async def test_what_only_may_have_been_made_goes_while_it_is_empty(create, bootstrap: str, name: str):

@@ -34,7 +34,7 @@ async def seen(topics: Topics, name: str, state: int) -> topic_pb2.Topic:
         topic = await topics.get(name)
         return topic if topic.status.state == state else None
 
-    return await eventually(is_so, what=f"{name} is {topic_pb2.TopicState.Name(state)}", seconds=60)
+    return await eventually(is_so, what=f"{name} is {topic_pb2.TopicState.Name(state)}")
 
 
 async def test_a_topic_is_created_grown_configured_and_deleted(topics: Topics, bootstrap: str, name: str):
@@ -130,7 +130,7 @@ async def test_brokers_refuse_and_cannot_be_asked(topics: Topics, name: str):
         topic = await gone.get(f"{name}-2")
         return topic.status.state == topic_pb2.TOPIC_STATE_APPLYING and "no broker answers" in topic.status.message
 
-    await eventually(waits, seconds=60)
+    await eventually(waits)
     await topics.clients.operations.CancelOperation(CancelOperationRequest(name=waiting))
     assert (await topics.ended(waiting)).state == operation_pb2.OPERATION_STATE_CANCELED
     assert (await gone.get(f"{name}-2")).status.state == topic_pb2.TOPIC_STATE_ABSENT

@@ -74,17 +74,17 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert (await worker.ask("POST", "/connectors", {"name": "ours", "config": ours})).status_code == 201
         response = await worker.ask("POST", "/connectors", {"name": "numbers", "config": config})
         assert (response.status_code, response.json()["type"]) == (201, "source")
-        await worker.reaches("ours", "RUNNING", "RUNNING", seconds=90)
-        await eventually(lambda: offset(worker), seconds=90, what="the first numbers are committed")
+        await worker.reaches("ours", "RUNNING", "RUNNING", seconds=300)
+        await eventually(lambda: offset(worker), what="the first numbers are committed")
         pid, before = int((tmp_path / "pid").read_text()), await slots()
         assert before["numbers"] != before["ours"], "third-party code has a slot of its own"
         os.kill(pid, signal.SIGKILL)
         count.write_text(str(NUMBERS))
-        await eventually(_is(worker, NUMBERS), seconds=120, what="all numbers are committed")
+        await eventually(_is(worker, NUMBERS), what="all numbers are committed")
         assert int((tmp_path / "pid").read_text()) != pid
         assert await copied(bootstrap) == list(range(NUMBERS))
         assert (await slots())["ours"] == before["ours"], "what we ship was left alone"
-        await worker.reaches("numbers", "RUNNING", "RUNNING", seconds=60)
+        await worker.reaches("numbers", "RUNNING", "RUNNING", seconds=300)
         status = (await worker.ask("GET", "/connectors/numbers/status")).json()
         assert (status["type"], status["connector"]["version"]) == ("source", "7.1")
         assert await worker.end() == 0
@@ -93,8 +93,8 @@ async def test_a_third_partys_source_copies_exactly_once(
         count.write_text(str(NUMBERS + 100))
         worker.extra["plugin.path"] = ""
         await worker.start()
-        await worker.reaches("numbers", "FAILED", "FAILED", seconds=60)
-        await worker.reaches("ours", "RUNNING", "RUNNING", seconds=60)
+        await worker.reaches("numbers", "FAILED", "FAILED", seconds=300)
+        await worker.reaches("ours", "RUNNING", "RUNNING", seconds=300)
         trace = (await worker.ask("GET", "/connectors/numbers/status")).json()["connector"]["trace"]
         assert trace.startswith(
             "org.apache.kafka.connect.errors.ConnectException: Failed to find any class that implements Connector and "
@@ -103,9 +103,9 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert await worker.end() == 0
         worker.extra["plugin.path"] = str(plugins)
         await worker.start()
-        await eventually(_is(worker, NUMBERS + 100), seconds=90, what="it continues from its position")
+        await eventually(_is(worker, NUMBERS + 100), what="it continues from its position")
         assert await copied(bootstrap) == list(range(NUMBERS + 100))
-        await worker.reaches("numbers", "RUNNING", "RUNNING", seconds=60)
+        await worker.reaches("numbers", "RUNNING", "RUNNING", seconds=300)
         assert await worker.end() == 0
 
 
@@ -123,12 +123,12 @@ async def test_what_a_task_has_started_ends_with_its_slot(
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "leaving", spark.address, plugins)
     async with workers(worker):
         assert (await worker.ask("POST", "/connectors", {"name": "leaves", "config": config})).status_code == 201
-        await eventually(lambda: _pid(left) and _pid(slot), seconds=90, what="a slot has started a process")
+        await eventually(lambda: _pid(left) and _pid(slot), what="a slot has started a process")
         first, killed = _pid(left), _pid(slot)
         assert start_of(first) is not None
         os.kill(killed, signal.SIGKILL)
         await eventually(lambda: start_of(first) is None, what="its slot was killed")
-        await eventually(lambda: _pid(left) != first and _pid(slot) != killed, seconds=90, what="another slot has it")
+        await eventually(lambda: _pid(left) != first and _pid(slot) != killed, what="another slot has it")
         second = _pid(left)
         assert start_of(second) is not None
         assert (await worker.ask("DELETE", "/connectors/leaves")).status_code == 204
@@ -156,7 +156,7 @@ async def fails(worker: WorkerProcess, name: str, text: str, *, task: bool = Fal
         assert shown["state"] == "FAILED", status
         return bool(shown["trace"].startswith(f"org.apache.kafka.connect.errors.ConnectException: {text}"))
 
-    await eventually(there, seconds=90, what=f"{name}: {text}")
+    await eventually(there, what=f"{name}: {text}")
 
 
 async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
@@ -207,13 +207,13 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
             response = await worker.ask("POST", "/connectors", {"name": "other", "config": other})
             assert response.status_code == 201
             assert (await worker.ask("POST", "/connectors", {"name": "few-out", "config": sink})).status_code == 201
-            await worker.reaches("other", "RUNNING", "RUNNING", seconds=60)
+            await worker.reaches("other", "RUNNING", "RUNNING", seconds=300)
             hang = (await worker.states("hangs") == ["RUNNING"], not checks.done())
             assert hang == (True, True) or time.monotonic() - begun > 80
             listed = (await worker.ask("GET", "/connector-plugins")).json()
             assert {CLASS, MOODY, SINK_CLASS} <= {entry["class"] for entry in listed}
-            await worker.reaches("few-out", "RUNNING", "RUNNING", seconds=60)
-            await eventually(lambda: (tmp_path / "out").read_text().split() == [str(n) for n in range(100)], seconds=60)
+            await worker.reaches("few-out", "RUNNING", "RUNNING", seconds=300)
+            await eventually(lambda: (tmp_path / "out").read_text().split() == [str(n) for n in range(100)])
             assert await worker.end() == 0
         finally:
             checks.cancel()

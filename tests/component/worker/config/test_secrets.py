@@ -59,7 +59,7 @@ async def running(side: LinkSide, connector: str, password: str) -> Run:
     def there() -> Run | None:
         return next((r for r in side.of(connector) if r.ticket.task_config["database.password"] == password), None)
 
-    actual_running = await eventually(there, seconds=60, what=f"{connector} runs with its password")
+    actual_running = await eventually(there, what=f"{connector} runs with its password")
     assert actual_running is not None
     return actual_running
 
@@ -74,7 +74,7 @@ async def shown(worker: WorkerProcess, *names: str) -> str:
     texts = [(await worker.ask("GET", path)).text for path in paths]
     for topic in ("configs", "offsets", "status"):
         client = {"bootstrap.servers": worker.bootstrap}
-        rows = await read_topic(client, f"{worker.group}-{topic}", client_id="test", seconds=60)
+        rows = await read_topic(client, f"{worker.group}-{topic}", client_id="test", seconds=300)
         texts += [f"{row.key!r} {row.value!r}" for row in rows]
     return "\n".join([*texts, worker.output])
 

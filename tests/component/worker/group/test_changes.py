@@ -46,7 +46,7 @@ async def created(worker: WorkerProcess, names: Iterable[str], **large: int) -> 
 async def stored(bootstrap: str) -> ConfigState:
     """The state in the config topic."""
     state = ConfigState()
-    for row in await read_topic({"bootstrap.servers": bootstrap}, TOPIC, client_id="changes", seconds=60):
+    for row in await read_topic({"bootstrap.servers": bootstrap}, TOPIC, client_id="changes", seconds=300):
         state.apply(row.key.decode(), row.value, row.offset)
     return state
 
@@ -87,7 +87,7 @@ async def test_who_is_shut_out_meanwhile_claims_anew_and_writes_all(worker: Work
             await writes("other")
 
     try:
-        await eventually(lambda: writes("before"), seconds=60)  # the worker may still write the tasks of others
+        await eventually(lambda: writes("before"))  # the worker may still write the tasks of others
         refused = await worker.ask("POST", "/connectors", {"name": "before", "config": SOURCE})
         assert (refused.status_code, refused.json()["message"]) == (409, "Connector before already exists")
         answers, _ = await asyncio.gather(created(worker, names), interfere())

@@ -22,11 +22,11 @@ from support.eventually import eventually
 from support.spark.service import SparkService
 from support.worker.groups import Flow, Workers, feeding
 
-pytestmark = [pytest.mark.component, pytest.mark.fault, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, pytest.mark.fault]
 CLUSTER_ID = "Z9X8c7VbQ2GnM1kLpO0iUw"
 GROUP, TRANSACTION = 0, 1
 INTERNAL = ("__consumer_offsets", "__transaction_state")
-MOVED_SECONDS = 120.0
+MOVED_SECONDS = 300.0
 
 
 @pytest.fixture

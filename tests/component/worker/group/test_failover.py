@@ -24,7 +24,7 @@ WAITS = "delay_ms=3000"
 # So long that a busy machine does not take as long for a takeover after a farewell.
 SESSION_SECONDS = 20
 NOTICED_SECONDS = SESSION_SECONDS - 4  # the last heartbeat may have been 3 s before
-LATE_SECONDS = 60.0  # far more than the goals, which the benchmark measures: this machine may be busy
+LATE_SECONDS = 180.0  # far more than the goals, which the benchmark measures: this machine may be busy
 
 
 def phases(workers: Workers, killed: float) -> str:
@@ -43,7 +43,7 @@ def phases(workers: Workers, killed: float) -> str:
 
 async def killed_then_copied(workers: Workers, flow: Flow, *, farewell: bool, folder: Path) -> float:
     """Kills a worker that has the source or the sink and does not lead; seconds until the records flow again."""
-    victim = await eventually(lambda: busy_follower(workers, flow), seconds=60, what="a follower copies")
+    victim = await eventually(lambda: busy_follower(workers, flow), what="a follower copies")
     await flow.passes()
     begun, wall = time.monotonic(), time.time()
     await victim.end(signal.SIGKILL)
@@ -99,7 +99,7 @@ async def test_a_killed_workers_tasks_copy_again(
             assert present < LATE_SECONDS
             assert present < absent
             # A worker that leaves in order is not waited for.
-            owner = await eventually(lambda: busy_follower(workers, flow), seconds=60, what="a follower copies")
+            owner = await eventually(lambda: busy_follower(workers, flow), what="a follower copies")
             waits = workers.leader.output.count(WAITS)
             left = time.monotonic()
             assert await owner.end() == 0

@@ -46,12 +46,12 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
             return at == also_at and member != other and leads != also_leads
 
         async with workers(single_worker, two, stranger):
-            await eventually(settled, seconds=60, what="both are in the group")
+            await eventually(settled, what="both are in the group")
             leader, other = sorted(pair, key=last_place_leads, reverse=True)
             members = [last_place(w)[1] for w in pair]
 
             async def create(at: WorkerProcess, name: str) -> httpx.Response:
-                async with asyncio.timeout(60):
+                async with asyncio.timeout(300):
                     answer: httpx.Response = await at.ask("POST", "/connectors", {"name": name, "config": SOURCE})
                     return answer
 
@@ -63,7 +63,7 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
             refused = await create(other, "none")
             assert is_told(refused), refused.text
             for w in pair:
-                await eventually(lambda w=w: w.output.count(TOLD) == 1, seconds=60)  # type: ignore[misc]
+                await eventually(lambda w=w: w.output.count(TOLD) == 1)  # type: ignore[misc]
                 assert all(member in w.output.split(TOLD)[1] for member in members)
             names = [f"c{n}" for n in range(4)]
             for name in names:

@@ -53,7 +53,7 @@ async def all_run(worker: WorkerProcess, count: int, *owners: WorkerProcess) -> 
         return len(now) == count and {(s, who) for s, who, _ in now} == {("RUNNING", owner.id) for owner in owners}
 
     try:
-        await eventually(there, seconds=60, what=f"{count} tasks run on {[owner.id for owner in owners]}")
+        await eventually(there, what=f"{count} tasks run on {[owner.id for owner in owners]}")
     except AssertionError as error:
         raise AssertionError(f"{error}: {await tasks(worker)}\n{worker.output[-3000:]}") from error
 
@@ -66,7 +66,7 @@ async def unhealthy(worker: WorkerProcess, *words: str) -> str:
         message = str(answer.json()["message"])
         return message if answer.status_code == 503 and all(word in message for word in words) else ""
 
-    return await eventually(told, seconds=30, what=f"{worker.id} is unhealthy: {words}")
+    return await eventually(told, what=f"{worker.id} is unhealthy: {words}")
 
 
 async def healthy(worker: WorkerProcess) -> None:
@@ -75,7 +75,7 @@ async def healthy(worker: WorkerProcess) -> None:
     async def told() -> bool:
         return (await worker.ask("GET", "/health")).status_code == 200
 
-    await eventually(told, seconds=30, what=f"{worker.id} is healthy")
+    await eventually(told, what=f"{worker.id} is healthy")
 
 
 def rounds(worker: WorkerProcess) -> int:
@@ -170,7 +170,7 @@ async def test_where_no_worker_has_a_spark_service_the_status_says_so(bootstrap:
                 for state, _, reason in now
             )
 
-        await eventually(unassigned, seconds=30, what="the status tells that no worker can run them")
+        await eventually(unassigned, what="the status tells that no worker can run them")
         now = await tasks(two)
         assert all(single_member.id in reason and two.id in reason for _, _, reason in now), now
         assert (await single_member.states("c0"))[0] == "RUNNING", "a connector needs no Spark service"
@@ -184,7 +184,7 @@ async def test_where_no_worker_has_a_spark_service_the_status_says_so(bootstrap:
             await healthy(single_member)
             await healthy(two)
         # The service is lost again: neither worker can run anything.
-        await eventually(unassigned, seconds=60, what="they are given back")
+        await eventually(unassigned, what="they are given back")
         await unhealthy(single_member)
         await unhealthy(two)
 
@@ -209,7 +209,7 @@ async def test_a_line_into_each_file_comes_into_each_topic(bootstrap: str, spark
         await all_run(two, 10, single_member)
         for topic in topics:
             (tmp_path / topic).write_text("a line\n")
-        await eventually(lambda: has_all(bootstrap, topics, "a line"), seconds=60, what="all topics have the line")
+        await eventually(lambda: has_all(bootstrap, topics, "a line"), what="all topics have the line")
 
 
 async def test_a_standalone_worker_waits_for_its_spark_service_and_goes_on_by_itself(
@@ -223,12 +223,12 @@ async def test_a_standalone_worker_waits_for_its_spark_service_and_goes_on_by_it
         await unhealthy(worker, "no Spark service answers this worker yet")
         await begin(worker, 1)
         waits = ["RUNNING", "UNASSIGNED"]
-        await eventually(lambda: has_states(worker, waits), seconds=30, what="its task waits")
+        await eventually(lambda: has_states(worker, waits), what="its task waits")
         async with link_side(port):
-            await worker.reaches("c0", "RUNNING", "RUNNING", seconds=30)
-        await eventually(lambda: has_states(worker, waits), seconds=30, what="its task waits again")
+            await worker.reaches("c0", "RUNNING", "RUNNING", seconds=300)
+        await eventually(lambda: has_states(worker, waits), what="its task waits again")
         async with link_side(port):
-            await worker.reaches("c0", "RUNNING", "RUNNING", seconds=30)
+            await worker.reaches("c0", "RUNNING", "RUNNING", seconds=300)
             await healthy(worker)
         assert await worker.end() == 0
 

@@ -39,7 +39,7 @@ async def test_answers_about_java_plugins_are_connects(
             answer = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
             return {MONGO_SINK, DEBEZIUM_POSTGRES, UNWRAP} <= {entry["class"] for entry in answer}
 
-        await eventually(listed, seconds=120, what="the plugins' classes are listed")
+        await eventually(listed, what="the plugins' classes are listed")
         tree = json.loads(json.dumps(told(await play(worker.ask, registry.java_name))))
 
         ours = {CLASS: "FileStreamSource", "name": "x", "topic": "t", "transforms": "u", "transforms.u.type": UNWRAP}

@@ -14,7 +14,7 @@ from support.plugins.jar_files import SINK, SOURCE, class_bytes
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, needs_java()]
 BAD = "acme.BadSource"
 TASK = f"{BAD}$BadTask"
 INNER = "org.apache.kafka.connect.runtime.Worker"
@@ -74,7 +74,7 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
             assert re.search(text, shown.get("trace", "")), status
             return True
 
-        await eventually(there, seconds=150, what=f"{name} has the text {text}")
+        await eventually(there, what=f"{name} has the text {text}")
 
     async def committed() -> int:
         rows = (await worker.ask("GET", "/connectors/good/offsets")).json()["offsets"]
@@ -82,7 +82,7 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
 
     async with workers(worker):
         await create("good")
-        await worker.reaches("good", "RUNNING", "RUNNING", seconds=120)
+        await worker.reaches("good", "RUNNING", "RUNNING", seconds=300)
         assert "1 class needs Java 99 (acme.LaterSource)" in worker.output
         inner = {"connector.class": "acme.InnerSink", "topics": "bad-records", "name": "inner"}
         refused = await worker.ask("POST", "/connectors", {"name": "inner", "config": inner}, timeout=120)
@@ -96,10 +96,10 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
             await says(f"connector-{mode}", text, task=False)
         for mode, text in TASKS.items():
             await says(mode, text, task=True)
-        await worker.reaches("leaks", "RUNNING", "RUNNING", seconds=120)
-        await worker.reaches("floods", "RUNNING", "RUNNING", seconds=120)
+        await worker.reaches("leaks", "RUNNING", "RUNNING", seconds=300)
+        await worker.reaches("floods", "RUNNING", "RUNNING", seconds=300)
         flood = f"{TASK}.poll writes more than its output takes, 262144 bytes a second"
-        await eventually(lambda: flood in spark.log.read_text(errors="replace"), seconds=120, what=flood)
+        await eventually(lambda: flood in spark.log.read_text(errors="replace"), what=flood)
         before = await committed()
         status = (await worker.ask("GET", "/connectors/good/status")).json()
         assert status["tasks"][0]["state"] == "RUNNING"
@@ -107,5 +107,5 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
         async def goes_on() -> bool:
             return await committed() > before + 20
 
-        await eventually(goes_on, seconds=120, what="the good connector continues")
+        await eventually(goes_on, what="the good connector continues")
         assert await worker.end() == 0

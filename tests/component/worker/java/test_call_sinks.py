@@ -14,7 +14,7 @@ from support.java.kit import needs_java, packed
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, needs_java()]
 
 DIFFERENT: dict[str, list[str]] = {
     "one task, two, one": [

@@ -37,12 +37,12 @@ async def test_a_connector_gets_the_tasks_that_it_asks_for_and_fails_with_its_tr
         return state
 
     async with workers(worker):
-        await eventually(lambda: _listed(worker), seconds=120, what="the plugin is listed")
+        await eventually(lambda: _listed(worker), what="the plugin is listed")
         response = await worker.ask("POST", "/connectors", {"name": "sea", "config": config})
         assert response.status_code == 201, response.text
-        await eventually(lambda: _are(tasks, ["0"]), seconds=120, what="one task")
+        await eventually(lambda: _are(tasks, ["0"]), what="one task")
         (sea / "more").touch()
-        await eventually(lambda: _are(tasks, ["0", "1"]), seconds=120, what="two tasks")
+        await eventually(lambda: _are(tasks, ["0", "1"]), what="two tasks")
         assert (sea / "calls").read_text().split() == ["start"]
 
         (sea / "gone").touch()
@@ -50,13 +50,13 @@ async def test_a_connector_gets_the_tasks_that_it_asks_for_and_fails_with_its_tr
         async def failed() -> bool:
             return "Caused by: java.lang.IllegalStateException: dry" in (await state()).get("trace", "")
 
-        await eventually(failed, seconds=120, what="the connector has failed with its trace")
+        await eventually(failed, what="the connector has failed with its trace")
         (sea / "gone").unlink()
 
         async def runs() -> bool:
             return (await state())["state"] == "RUNNING"
 
-        await eventually(runs, seconds=120, what="the connector was started again")
+        await eventually(runs, what="the connector was started again")
         assert await worker.end() == 0
     assert (sea / "calls").read_text().split()[-1] == "stop"
 

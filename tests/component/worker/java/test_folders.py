@@ -23,7 +23,7 @@ from support.plugins.jar_files import class_bytes
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, needs_java()]
 SOURCE, SINK = "acme.BadSource", "acme.ScriptedSink"
 GROUP = "javafolders"
 SLEEP = "98765"
@@ -97,17 +97,15 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
             ]
             return True
 
-        await eventually(both_listed, seconds=90, what="both versions are listed")
+        await eventually(both_listed, what="both versions are listed")
         # It takes some time until these two slots are found silent: the rest runs beside it.
         deaf = tmp_path / "deaf"
         await asyncio.to_thread(send, "v0")
         assert (await put("deaf", **{**sink, "log": str(deaf), "deaf.at": "1"})).status_code == 201
         source = {"connector.class": SOURCE, "topic": "folders-a"}
         assert (await put("mute", **source, does="deaf")).status_code == 201
-        await eventually(lambda: "deaf" in _calls(deaf), seconds=120, what="its put does not come back")
-        await eventually(
-            lambda: "acme is deaf" in spark.log.read_text(), seconds=120, what="its poll does not come back"
-        )
+        await eventually(lambda: "deaf" in _calls(deaf), what="its put does not come back")
+        await eventually(lambda: "acme is deaf" in spark.log.read_text(), what="its poll does not come back")
         for name in ("deaf", "mute"):
             assert (await worker.ask("DELETE", f"/connectors/{name}")).status_code == 204
 
@@ -117,13 +115,13 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         for name, more, version in (("old", {"connector.plugin.version": "[1,2)"}, "1"), ("new", {}, "2")):
             response = await put(name, **source, **more, does="forks", seconds=SLEEP)
             assert response.status_code == 201, response.text
-            await worker.reaches(name, "RUNNING", "RUNNING", seconds=120)
+            await worker.reaches(name, "RUNNING", "RUNNING", seconds=300)
             status = (await worker.ask("GET", f"/connectors/{name}/status")).json()
             assert status["connector"]["version"] == version
             assert status["tasks"][0]["version"] == version
 
         # Its processes end with its slot.
-        await eventually(lambda: _are(2), seconds=120, what="both have begun a process")
+        await eventually(lambda: _are(2), what="both have begun a process")
         assert (await worker.ask("PUT", "/connectors/new/stop")).status_code == 204
         assert (await worker.ask("DELETE", "/connectors/old")).status_code == 204
 
@@ -134,7 +132,7 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
         async def is_altered() -> bool:
             return bool((await altered(7)).status_code == 200)
 
-        await eventually(is_altered, seconds=120, what="offsets of the stopped connector are set")
+        await eventually(is_altered, what="offsets of the stopped connector are set")
         answer = await altered(-1)
         assert answer.status_code == 500, answer.text
         assert "n is below 0" in answer.json()["message"]
@@ -143,24 +141,24 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
 
         # A sink parks, and comes back for a record.
         assert (await put("sunk", **sink, **{"keelman.park.after.ms": "1500"})).status_code == 201
-        await eventually(lambda: _noted(calls, " v0 "), seconds=120, what="the first record is put")
-        await eventually(lambda: rests("sunk"), seconds=120, what="it is parked")
+        await eventually(lambda: _noted(calls, " v0 "), what="the first record is put")
+        await eventually(lambda: rests("sunk"), what="it is parked")
         assert _calls(calls)[-1] == "stop"
-        await worker.reaches("sunk", "RUNNING", "RUNNING", seconds=120)
+        await worker.reaches("sunk", "RUNNING", "RUNNING", seconds=300)
         await asyncio.to_thread(send, "v1")
-        await eventually(lambda: _noted(calls, " v1 "), seconds=120, what="it comes back")
+        await eventually(lambda: _noted(calls, " v1 "), what="it comes back")
         assert sum(" v0 " in line for line in _calls(calls)) == 1, "committed records are not put again"
         assert (await worker.ask("DELETE", "/connectors/sunk")).status_code == 204
 
         # A put and a poll that are deaf ended with their slots.
         for name in ("deaf", "mute"):
-            await eventually(lambda name=name: rests(name), seconds=120, what=f"{name} has no copy run")  # type: ignore[misc]
+            await eventually(lambda name=name: rests(name), what=f"{name} has no copy run")  # type: ignore[misc]
         assert "interrupted" in _calls(deaf)
         for method in (f"{SINK}$ScriptedTask.put", f"{SOURCE}$BadTask.poll"):
             assert f"{method} has not come back" in spark.log.read_text()
         assert await worker.end() == 0
         # Slots that wait for the worker's next task end with it.
-        await eventually(lambda: _are(0), seconds=120, what="the processes that plugins began have ended")
+        await eventually(lambda: _are(0), what="the processes that plugins began have ended")
 
 
 def _calls(file: Path) -> list[str]:

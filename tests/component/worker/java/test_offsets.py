@@ -17,7 +17,7 @@ from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, needs_java()]
 DONE = "The offsets for this connector have been {} successfully"
 OURS_ONLY = "The Connect framework-managed offsets for this connector have been {} successfully. However"
 REFUSALS = {
@@ -55,7 +55,7 @@ class Altered:
         async def there() -> bool:
             return await self.offsets() == offsets
 
-        await eventually(there, seconds=90, what=f"{self.name} is at {offsets}")
+        await eventually(there, what=f"{self.name} is at {offsets}")
 
     async def stop(self) -> None:
         """Stops it, and returns when its offsets may be changed."""
@@ -65,7 +65,7 @@ class Altered:
             status = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).json()
             return status["connector"]["state"] == "STOPPED" and not status["tasks"]
 
-        await eventually(stopped, seconds=120, what=f"{self.name} is stopped")
+        await eventually(stopped, what=f"{self.name} is stopped")
 
     async def resume(self) -> None:
         """Resumes the connector."""

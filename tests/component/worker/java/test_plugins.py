@@ -71,7 +71,7 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
             response = (await worker.ask("GET", "/connector-plugins")).json()
             return {"class": SOURCE, "type": "source", "version": "4.3.0"} in response
 
-        await eventually(listed, seconds=120, what="the plugin's classes are listed")
+        await eventually(listed, what="the plugin's classes are listed")
         keys = (await worker.ask("GET", f"/connector-plugins/{SOURCE}/config")).json()
         assert [key["name"] for key in keys[:3]] == ["file", "topic", "batch.size"]
         refused = await worker.ask("POST", "/connectors", {"name": "x", "config": {**config, "topic": ""}})
@@ -80,17 +80,17 @@ async def test_a_java_source_copies_exactly_once_through_transforms(
 
         response = await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
         assert (response.status_code, response.json()["type"]) == (201, "source"), response.text
-        await worker.reaches("lines", "RUNNING", "RUNNING", seconds=150)
+        await worker.reaches("lines", "RUNNING", "RUNNING", seconds=300)
 
         async def offset() -> int:
             rows = (await worker.ask("GET", "/connectors/lines/offsets")).json()["offsets"]
             return int(rows[0]["offset"]["position"]) if rows else 0
 
-        await eventually(_reaches(offset, lines), seconds=150, what="all lines are committed")
+        await eventually(_reaches(offset, lines), what="all lines are committed")
         _kill_slots(spark)
         with lines.open("a") as file:
             file.write("".join(f"{n}\n" for n in range(LINES, 2 * LINES)))
-        await eventually(_reaches(offset, lines), seconds=150, what="all lines are committed after a kill")
+        await eventually(_reaches(offset, lines), what="all lines are committed after a kill")
         copied = [json.loads(message.value()) for message in await asyncio.to_thread(messages, bootstrap, "java-lines")]
         assert copied == [{"line": str(n), "seen": "yes"} for n in range(2 * LINES)]
         assert await worker.end() == 0
@@ -121,11 +121,11 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
             rows = (await worker.ask("GET", "/connectors/javasunk/offsets")).json()["offsets"]
             return sum(row["offset"]["kafka_offset"] for row in rows) == count
 
-        await eventually(committed, seconds=150, what="all records are committed")
+        await eventually(committed, what="all records are committed")
         assert sorted(map(int, target.read_text().splitlines())) == list(range(LINES))
         await asyncio.to_thread(send, range(LINES, 2 * LINES))
         _kill_slots(spark)
-        await eventually(lambda: committed(2 * LINES), seconds=150, what="all are committed after a kill")
+        await eventually(lambda: committed(2 * LINES), what="all are committed after a kill")
         assert set(map(int, target.read_text().splitlines())) == set(range(2 * LINES))
         before = len(target.read_text().splitlines())
         assert (await worker.ask("PUT", "/connectors/javasunk/stop")).status_code == 204
@@ -137,9 +137,9 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
             answer = await worker.ask("PATCH", "/connectors/javasunk/offsets", {"offsets": rows})
             return answer.status_code == 200
 
-        await eventually(altered, seconds=120, what="offsets of the stopped connector are set")
+        await eventually(altered, what="offsets of the stopped connector are set")
         assert (await worker.ask("PUT", "/connectors/javasunk/resume")).status_code == 202
-        await eventually(lambda: committed(2 * LINES), seconds=150, what="the last ones are read again")
+        await eventually(lambda: committed(2 * LINES), what="the last ones are read again")
         assert len(target.read_text().splitlines()) == before + 5
         assert await worker.end() == 0
 

@@ -16,7 +16,7 @@ from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, needs_java()]
 CLASS = "acme.BadSource"
 HEAP, OPTIONS = "keelman.plugin.jvm.heap.bytes", "keelman.plugin.jvm.options"
 SHOUT = {"transforms": "shout", "transforms.shout.type": "acme.ShoutTransform", "transforms.shout.end": ""}
@@ -56,7 +56,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
             now = await committed(name)
             return now > before or now < before - 10  # its records are numbered afresh when it restarts
 
-        await eventually(more, seconds=120, what=f"{name} continues")
+        await eventually(more, what=f"{name} continues")
 
     async def tells(sample: str) -> bool:
         return re.search(f"kafka_connect_plugins_{sample}", (await worker.ask("GET", "/metrics")).text) is not None
@@ -71,7 +71,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
         for name in "abcd":
             create_topic(bootstrap, f"shared-{name}")
             await put(name, **(SHOUT if name == "a" else {}))
-            await worker.reaches(name, "RUNNING", "RUNNING", seconds=120)
+            await worker.reaches(name, "RUNNING", "RUNNING", seconds=300)
         before = await slots()
         assert before["a"] == before["b"] == before["c"] != before["d"]
         for name in "abcd":
@@ -80,16 +80,16 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
             r'polls_total{connector="c",task="0",its_kind="bad"} \d',
             r'given_total{connector="a",task="0",transformation="shout"} \d',
         ):
-            await eventually(lambda sample=sample: tells(sample), seconds=120, what=sample)  # type: ignore[misc]
+            await eventually(lambda sample=sample: tells(sample), what=sample)  # type: ignore[misc]
 
         assert (await worker.ask("DELETE", "/connectors/b")).status_code == 204
-        await eventually(lambda: _without(slots, "b"), seconds=120, what="b has no copy run")
+        await eventually(lambda: _without(slots, "b"), what="b has no copy run")
         await goes_on("a")
         await goes_on("c")
         assert {name: slot for name, slot in before.items() if name != "b"} == await slots()
 
         await put("c", does="exit")
-        await eventually(lambda: _moved(slots, "a", before["a"]), seconds=120, what="a has another slot")
+        await eventually(lambda: _moved(slots, "a", before["a"]), what="a has another slot")
         assert (await worker.ask("DELETE", "/connectors/c")).status_code == 204
         await goes_on("a")
         await goes_on("d")
@@ -108,7 +108,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
         now = await slots()
         assert now["e"] not in {slot for name, slot in now.items() if name != "e"}
         assert (await worker.ask("DELETE", "/connectors/e")).status_code == 204
-        await eventually(lambda: _without(slots, "e"), seconds=120, what="e has no copy run")
+        await eventually(lambda: _without(slots, "e"), what="e has no copy run")
         mark, heap = (messages(bootstrap, "shared-e")[0].value() or b"").decode().split()
         assert (mark, int(heap) <= 32) == ("seven", True)
         assert await worker.end() == 0

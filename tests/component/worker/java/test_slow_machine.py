@@ -11,7 +11,7 @@ from support.kafka.topics import create_topic
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, needs_java()]
 SECONDS = 12
 """Two more than the time for which a loop may be silent, and seven more than the timeout between slot and service."""
 
@@ -58,10 +58,10 @@ async def test_a_machine_that_starts_slowly_is_waited_for(
             rows = (await worker.ask("GET", f"/connectors/{topic}/offsets")).json()["offsets"]
             return [next(iter(row["offset"].values())) for row in rows] == [offset]
 
-        await eventually(committed, seconds=60, what=f"all records of {topic} are committed")
+        await eventually(committed, what=f"all records of {topic} are committed")
 
     async with workers(worker):
-        await eventually(listed, seconds=120, what="the plugin is listed")
+        await eventually(listed, what="the plugin is listed")
         await asyncio.gather(copies(ALONE, 99), copies(BESIDE, 8))
         lost = [line for line in spark.log.read_text().splitlines() if "slot_lost" in line]
         assert not [line for line in lost if f"worker={worker.id} " in line]

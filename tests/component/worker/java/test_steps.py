@@ -16,7 +16,7 @@ from support.kafka.topics import create_topic, messages
 from support.spark.service import SparkService
 from support.worker.processes import WorkerProcess, workers
 
-pytestmark = [pytest.mark.component, needs_java(), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, needs_java()]
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 SHOUT = {
     "transforms": "mark,shout",
@@ -67,7 +67,7 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         return {"acme.ShoutTransform", "acme.HasWord"} <= {entry["class"] for entry in response}
 
     async with workers(worker):
-        await eventually(listed, seconds=120, what="the plugin is listed")
+        await eventually(listed, what="the plugin is listed")
         refused = await put("lines", {**source, "predicates.quiet.type": "acme.Missing"})
         assert refused.status_code == 400, refused.text
         without = {key: value for key, value in source.items() if key != "transforms.shout.end"}
@@ -77,7 +77,7 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
 
         response = await put("lines", {**source, "value.converter": "ReversedConverter"})
         assert response.status_code == 201, response.text
-        await worker.reaches("lines", "RUNNING", "RUNNING", seconds=120)
+        await worker.reaches("lines", "RUNNING", "RUNNING", seconds=300)
         outcome = await _read(bootstrap, "steps", 3)
         assert [message.value() for message in outcome] == [
             line[::-1] for line in (b"steps:ONE!", b"steps:quiet two", b"steps:FIVE!")
@@ -100,7 +100,7 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
         response = await put("written", sink)
         assert response.status_code == 201, response.text
         await asyncio.to_thread(_send, bootstrap, ["steps-in:a", "steps-in:boom", "elsewhere:b", "steps-in:quiet c"])
-        await eventually(lambda: _has(copied, "A!\nquiet c\n"), seconds=120, what="the good ones are written")
+        await eventually(lambda: _has(copied, "A!\nquiet c\n"), what="the good ones are written")
         letters = await _read(bootstrap, "steps-letters", 2)
         headers = [dict(letter.headers() or ()) for letter in letters]
         assert [entry["__connect.errors.stage"] for entry in headers] == [b"TRANSFORMATION", b"VALUE_CONVERTER"]
@@ -118,7 +118,7 @@ async def _read(bootstrap: str, topic: str, count: int) -> list[Message]:
         actual_messages[:] = await asyncio.to_thread(messages, bootstrap, topic)
         return len(actual_messages) >= count
 
-    await eventually(all_there, seconds=120, what=f"{count} records in {topic}")
+    await eventually(all_there, what=f"{count} records in {topic}")
     return actual_messages
 
 

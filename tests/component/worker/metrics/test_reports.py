@@ -64,7 +64,7 @@ async def test_connectors_are_reported_by_whoever_leads(
             victim = next(p for p in pair if leads(reports, p))
             other = next(p for p in pair if p is not victim)
             await victim.end(signal.SIGKILL)
-            await eventually(lambda: leads(reports, other), seconds=90, what="the other one leads")
+            await eventually(lambda: leads(reports, other), what="the other one leads")
             await other.ask("DELETE", "/connectors/a", None)
             await eventually(lambda: list(known()) == ["b"], what="a connector that is deleted is gone")
             await eventually(

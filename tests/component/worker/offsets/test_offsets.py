@@ -28,12 +28,12 @@ async def test_tasks_go_on_where_they_are_told(bootstrap: str, spark: SparkServi
     async def altered(name: str, partition: dict[str, Any], offset: dict[str, Any]) -> None:
         body = {"offsets": [{"partition": partition, "offset": offset}]}
         assert (await worker.ask("PUT", f"/connectors/{name}/stop")).status_code == 204
-        await worker.reaches(name, "STOPPED", seconds=60)
+        await worker.reaches(name, "STOPPED", seconds=300)
 
         async def done() -> bool:  # a sink's consumer may be about to leave
             return (await worker.ask("PATCH", f"/connectors/{name}/offsets", body)).status_code == 200
 
-        await eventually(done, seconds=60)
+        await eventually(done)
         assert (await worker.ask("PUT", f"/connectors/{name}/resume")).status_code == 202
 
     async def tracked() -> bool:
@@ -47,13 +47,11 @@ async def test_tasks_go_on_where_they_are_told(bootstrap: str, spark: SparkServi
         await worker.ask("POST", "/connectors", {"name": "moved-in", "config": config})
         config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "moved"}
         await worker.ask("POST", "/connectors", {"name": "moved-out", "config": config})
-        await eventually(lambda: written() == LINES, seconds=90, what="all lines")
-        await eventually(tracked, seconds=60, what="both tell the topic that they use")
+        await eventually(lambda: written() == LINES, what="all lines")
+        await eventually(tracked, what="both tell the topic that they use")
         await altered("moved-in", {"filename": str(source)}, {"position": len("".join(LINES[:7]))})
-        await eventually(lambda: written() == LINES + LINES[7:], seconds=90, what="the last three lines again")
+        await eventually(lambda: written() == LINES + LINES[7:], what="the last three lines again")
         await altered("moved-out", {"kafka_topic": "moved", "kafka_partition": 0}, {"kafka_offset": "10"})
         # A sink that keeps its offsets beside its file follows its group's new offset, and appends to the present
         # lines.
-        await eventually(
-            lambda: written()[13:] == LINES[7:], seconds=90, what="the offsets that the sink was moved back to"
-        )
+        await eventually(lambda: written()[13:] == LINES[7:], what="the offsets that the sink was moved back to")

@@ -76,7 +76,7 @@ class Scene:
             return set((await self.offsets(*names)).values()) == {offset}
 
         try:
-            await eventually(there, seconds=240, every=0.5, what=f"all are at {offset}")
+            await eventually(there, every=0.5, what=f"all are at {offset}")
         except AssertionError as error:
             raise AssertionError(f"{await self.offsets(*names)}\n{self.workers[0].output[-3000:]}") from error
 
@@ -109,7 +109,7 @@ async def test_offsets_outlive_ten_retentions(spark: SparkService, tmp_path: Pat
             await scene.until_at(3)
             for name in configs:
                 await scene.order(name, name.partition("-")[2])
-            await pair[0].reaches("java-failed", "RUNNING", "FAILED", seconds=120)
+            await pair[0].reaches("java-failed", "RUNNING", "FAILED", seconds=300)
             names = [name for name in configs if name != "java-deleted"]
             begun, disturbances = time.monotonic(), {2: (killed, pair[0]), 5: (ended, pair[1])}
             for number in range(RETENTIONS):

@@ -150,7 +150,7 @@ async def test_of_many_tasks_that_begin_together_those_without_news_rest(
     try:
         async with workers(worker):
             await worker.ask("POST", "/connectors", {"name": "m", "config": config})
-            await worker.reaches("m", *["RUNNING"] * (count + 1), seconds=120)
+            await worker.reaches("m", *["RUNNING"] * (count + 1), seconds=300)
             assert await worker.end() == 0
         for number in range(count):
             await producer.send_and_wait("rested", b"copied", partition=number)
@@ -159,13 +159,13 @@ async def test_of_many_tasks_that_begin_together_those_without_news_rest(
         side.runs.clear()
         side.slow = True
         async with workers(worker):
-            begun = await eventually(lambda: len(side.runs) == MOST and list(side.runs.values()), seconds=120)
+            begun = await eventually(lambda: len(side.runs) == MOST and list(side.runs.values()))
             (first, other) = sorted(set(range(count)) - {run.ticket.task for run in begun})
             states = ["RUNNING" if task in (first, other) else "UNASSIGNED" for task in range(count)]
-            await worker.reaches("m", "RUNNING", *states, seconds=60)
+            await worker.reaches("m", "RUNNING", *states, seconds=300)
             await producer.send_and_wait("rested", b"more", partition=other)
             side.fence(begun[0])
-            await eventually(lambda: side.of("m", other, FENCED), seconds=60, what="it has its turn")
+            await eventually(lambda: side.of("m", other, FENCED), what="it has its turn")
             assert side.of("m", first, FENCED) == []
             assert await worker.end() == 0
     finally:

@@ -45,11 +45,11 @@ async def test_a_node_that_is_away_keeps_no_other_from_being_asked() -> None:
             await asyncio.to_thread(server.kill, 1)
             away, here = watch(watches, server, 1, 3), watch(watches, server, 0, 1)
             await asyncio.to_thread(server.put, "doc", {}, vbucket=0)
-            await eventually(lambda: here == [1], seconds=60)
+            await eventually(lambda: here == [1])
             assert away == []
             await asyncio.to_thread(server.put, "doc", {}, vbucket=3)
             await asyncio.to_thread(server.revive, 1)
-            await eventually(lambda: away == [1], seconds=60)
+            await eventually(lambda: away == [1])
             assert len(watches) == 0
 
 
@@ -59,9 +59,9 @@ async def test_a_vbucket_that_moves_from_a_node_that_is_away_is_found() -> None:
             await asyncio.to_thread(server.kill, 1)
             woken = watch(watches, server, 0, 1)
             await asyncio.to_thread(server.put, "doc", {}, vbucket=1)
-            await eventually(lambda: [session for session in server.sessions() if session.bucket], seconds=60)
+            await eventually(lambda: [session for session in server.sessions() if session.bucket])
             await asyncio.to_thread(server.replace_node, 1, 0)
-            await eventually(lambda: woken == [1], seconds=60)
+            await eventually(lambda: woken == [1])
 
 
 async def test_an_empty_history_ends_no_watch() -> None:
@@ -69,9 +69,9 @@ async def test_an_empty_history_ends_no_watch() -> None:
         async with watching() as watches:
             server.vbuckets[0].log = []
             woken = watch(watches, server, 0)
-            await eventually(lambda: [session for session in server.sessions() if session.bucket], seconds=60)
+            await eventually(lambda: [session for session in server.sessions() if session.bucket])
             await asyncio.to_thread(server.put, "doc", {})
-            await eventually(lambda: woken == [1], seconds=60)
+            await eventually(lambda: woken == [1])
 
 
 async def test_who_reads_one_collection_is_not_woken_by_others() -> None:
@@ -82,13 +82,13 @@ async def test_who_reads_one_collection_is_not_woken_by_others() -> None:
             single_watch = watch(watches, server, 0, 1, collections="inventory.airline")
             two = watch(watches, server, 0, 1, collections="inventory.airline,_default._default")
             await asyncio.to_thread(server.put, "doc", {}, vbucket=1)
-            await eventually(lambda: two == [1], seconds=60)
+            await eventually(lambda: two == [1])
             another = watch(watches, server, 0, collections="inventory.airline,_default._default")
             await asyncio.to_thread(server.put, "doc", {}, vbucket=0)
-            await eventually(lambda: another == [1], seconds=60)
+            await eventually(lambda: another == [1])
             assert single_watch == [], "it was called meanwhile"
             await asyncio.to_thread(lambda: server.put("air", {}, scope="inventory", collection="airline", vbucket=1))
-            await eventually(lambda: single_watch == [1], seconds=60)
+            await eventually(lambda: single_watch == [1])
 
 
 @pytest.mark.parametrize("fault", ["dropped", "rolled back"])
@@ -103,4 +103,4 @@ async def test_who_reads_one_collection_is_woken_when_it_is_dropped_or_taken_bac
                 await asyncio.to_thread(server.drop_collection, "inventory", "airline")
             else:
                 await asyncio.to_thread(lambda: server.fail_over(0, lost=1))
-            await eventually(lambda: woken == [1], seconds=60)
+            await eventually(lambda: woken == [1])

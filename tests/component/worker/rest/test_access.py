@@ -115,7 +115,7 @@ async def exchange_or_nothing(port: int, request: bytes) -> bytes:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(request)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             return await reader.read()
     except ConnectionError:
         return b""
@@ -185,7 +185,7 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
 
 
 async def in_time(work: Awaitable[T]) -> T:
-    async with asyncio.timeout(90):
+    async with asyncio.timeout(300):
         return await work
 
 

@@ -44,7 +44,7 @@ async def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Asyn
 
 async def rows(bootstrap: str, topic: str) -> dict[bytes, bytes | None]:
     """The newest value of each key."""
-    actual_topic = await read_topic({"bootstrap.servers": bootstrap}, topic, client_id="rows", seconds=60)
+    actual_topic = await read_topic({"bootstrap.servers": bootstrap}, topic, client_id="rows", seconds=300)
     return {row.key: row.value for row in actual_topic}
 
 
@@ -157,7 +157,7 @@ async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -
         host, _, port = worker.id.rpartition(":")
         reader, writer = await asyncio.open_connection(host, int(port))
         writer.write(head + body)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(300):
             answer = await reader.read()
         writer.close()
         assert answer.split()[1] in (b"200", b"201"), answer
@@ -199,7 +199,7 @@ async def test_levels_of_all_workers(pair: Pair) -> None:
 async def test_topics_in_use_are_told_by_every_worker(pair: Pair, bootstrap: str) -> None:
     first, second, side = pair
     await first.ask("PUT", "/connectors/user/config", SOURCE)
-    (run,) = await eventually(lambda: side.of("user"), seconds=60)
+    (run,) = await eventually(lambda: side.of("user"))
 
     async def told(*topics: str) -> None:
         for worker in (first, second):

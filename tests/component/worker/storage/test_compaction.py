@@ -17,7 +17,7 @@ from support.kafka.topics import messages
 from support.worker.processes import LinkSide, WorkerProcess, workers
 
 pytestmark = pytest.mark.component
-SECONDS = 120.0
+SECONDS = 300.0
 # A segment is closed by the first record after a tenth of a second, and compacted within half a second.
 CLEANER = "log.cleaner.backoff.ms=300,log.cleaner.delete.retention.ms=100,log.cleaner.min.cleanable.ratio=0.01"
 EAGER = {

@@ -77,7 +77,7 @@ async def test_a_topic_that_it_may_not_use_is_named_and_ends_it(
     await worker.spawn()
     try:
         assert worker.child is not None
-        await eventually(lambda: "keelman worker: " in worker.output, seconds=60)
+        await eventually(lambda: "keelman worker: " in worker.output)
         assert await worker.child.wait() == 1
     finally:
         if worker.child is not None and worker.child.returncode is None:
@@ -108,5 +108,5 @@ async def test_what_it_can_do_without_is_told_and_it_goes_on(
         assert await worker.end() == 0
         async with workers(other):
             assert (await other.ask("PUT", "/connectors/x/config", SOURCE)).status_code == 201
-            await eventually(lambda: "statuses_unwritten" in other.output, seconds=60)
+            await eventually(lambda: "statuses_unwritten" in other.output)
             assert f"{name}-status" in other.output.split("statuses_unwritten")[1].splitlines()[0]

@@ -114,10 +114,10 @@ async def test_a_restart_is_shown_and_a_level_is_written_as_the_client_spells_it
     source = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
     async with workers(worker):
         await worker.ask("PUT", "/connectors/c/config", source)
-        await worker.reaches("c", "RUNNING", "RUNNING", seconds=60)
+        await worker.reaches("c", "RUNNING", "RUNNING", seconds=300)
 
         async def records(kind: str) -> list[Row]:
-            return await read_topic({"bootstrap.servers": bootstrap}, f"{name}-{kind}", client_id="test", seconds=60)
+            return await read_topic({"bootstrap.servers": bootstrap}, f"{name}-{kind}", client_id="test", seconds=300)
 
         async def states() -> list[str]:
             rows = await records("status")
@@ -130,8 +130,8 @@ async def test_a_restart_is_shown_and_a_level_is_written_as_the_client_spells_it
             async def shown_so(before: list[str] = before) -> bool:
                 return await states() == [*before, "RESTARTING", "RUNNING"]
 
-            await eventually(shown_so, seconds=60, what="it is restarted")
-        await worker.reaches("c", "RUNNING", "RUNNING", seconds=60)
+            await eventually(shown_so, what="it is restarted")
+        await worker.reaches("c", "RUNNING", "RUNNING", seconds=300)
 
         level = {"level": "Warn"}
         assert (await worker.ask("PUT", "/admin/loggers/org.acme?scope=cluster", level)).status_code == 204

@@ -33,13 +33,13 @@ async def test_a_file_arrives_whole_though_its_worker_is_killed(
         await worker.ask("POST", "/connectors", {"name": "copy-in", "config": config})
         config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "copied"}
         await worker.ask("POST", "/connectors", {"name": "copy-out", "config": config})
-        await eventually(lambda: target.exists() and target.stat().st_size > 0, seconds=60, what="the first lines")
+        await eventually(lambda: target.exists() and target.stat().st_size > 0, what="the first lines")
         await worker.end(signal.SIGKILL)
         await worker.start()
         with source.open("a") as more:
             more.write("the last line\n")
         whole = source.read_bytes()
-        await eventually(lambda: target.stat().st_size >= len(whole), seconds=60, what="all lines")
+        await eventually(lambda: target.stat().st_size >= len(whole), what="all lines")
         assert target.read_bytes() == whole
         await worker.reaches("copy-in", "RUNNING", "RUNNING")
         (row,) = (await worker.ask("GET", "/connectors/copy-in/offsets")).json()["offsets"]
@@ -69,10 +69,10 @@ async def test_lines_about_connectors_of_one_name_are_told_apart(
             config = {"connector.class": "FileStreamSource", "file": missing, "topic": worker.group}
             await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
         for group, other in (groups, groups[::-1]):
-            await eventually(lambda g=group: "file_missing" in lines(g), seconds=60, what="the slot tells of the file")
+            await eventually(lambda g=group: "file_missing" in lines(g), what="the slot tells of the file")
             assert f"{other}-missing" not in lines(group)
         await worker_processes[0].ask("DELETE", "/connectors/lines")
-        await eventually(lambda: "copy_run_ended" in lines(groups[0]), seconds=60, what="the service tells of the end")
+        await eventually(lambda: "copy_run_ended" in lines(groups[0]), what="the service tells of the end")
         assert "copy_run_ended" not in lines(groups[1])
 
 
@@ -99,7 +99,7 @@ async def test_what_a_task_waits_for_is_shown_until_it_is_there(
         await worker.ask("POST", "/connectors", {"name": "awaits-in", "config": config})
         config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "awaited"}
         await worker.ask("POST", "/connectors", {"name": "awaits-out", "config": config})
-        await eventually(both_wait, seconds=60, what="both have the reason of their wait")
+        await eventually(both_wait, what="both have the reason of their wait")
         source.write_text("line 0\n")
         await eventually(lambda: target.exists() and target.read_text() == "line 0\n", what="the line is copied")
         await eventually(both_copy, what="nothing is waited for any more")
@@ -124,17 +124,17 @@ async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark:
 
         config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "parked"}
         await worker.ask("POST", "/connectors", {"name": "park-in", "config": config})
-        await eventually(lambda: b"file_missing" in said_in_its_slot(), seconds=60, what="the slot's line names it")
+        await eventually(lambda: b"file_missing" in said_in_its_slot(), what="the slot's line names it")
         source.write_text("line 0\n")
         config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "parked"}
         await worker.ask("POST", "/connectors", {"name": "park-out", "config": config})
         for number in range(1, 4):
-            await eventually(parked, seconds=60, what="all is copied and nothing runs")
+            await eventually(parked, what="all is copied and nothing runs")
             for name in ("park-in", "park-out"):
                 await worker.reaches(name, "RUNNING", "RUNNING")
             with source.open("a") as more:
                 more.write(f"line {number}\n")
-        await eventually(parked, seconds=60, what="all is copied and nothing runs")
+        await eventually(parked, what="all is copied and nothing runs")
         ended = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="park", include_ended=True))
         assert {run.reason for run in ended.copy_runs} == {"PARKED"}
         assert {run.message for run in ended.copy_runs} == {"waits outside a slot for more to copy"}

@@ -84,7 +84,7 @@ async def test_each_change_once_over_deaths_of_slot_and_worker(
                 await asyncio.to_thread(fault)
             await asyncio.to_thread(put, server, range(400, 500))
             await copied(bootstrap, name, Counter(range(500)))
-            await worker.reaches(name, *["RUNNING"] * 3, seconds=60)
+            await worker.reaches(name, *["RUNNING"] * 3, seconds=300)
             rows = (await worker.ask("GET", f"/connectors/{name}/offsets")).json()["offsets"]
             seqnos = {int(row["partition"]["partition"]): row["offset"]["bySeqno"] for row in rows}
             assert seqnos == {number: history.high for number, history in server.vbuckets.items() if history.high}
@@ -102,13 +102,13 @@ async def test_the_bodies_of_2016_as_they_were_printed(bootstrap: str, spark: Sp
         async with workers(worker):
             answer = await worker.ask("POST", "/connectors", body)
             assert answer.status_code == 201, answer.text
-            await eventually(lambda: len(messages(bootstrap, topic)) == 1, seconds=120, what="the first document")
+            await eventually(lambda: len(messages(bootstrap, topic)) == 1, what="the first document")
             config = {key: text for key, text in body["config"].items() if key != "couchbase.bucket"}
             config["couchbase.buckets"] = "PMCONCURRENCY"
             answer = await worker.ask("PUT", f"/connectors/{body['name']}/config", config)
             assert answer.status_code == 200, answer.text
             await asyncio.to_thread(server.put, "two", {"n": 2})
-            await eventually(lambda: len(messages(bootstrap, topic)) == 2, seconds=120, what="the second document")
+            await eventually(lambda: len(messages(bootstrap, topic)) == 2, what="the second document")
             assert await worker.end() == 0
     assert [message.value() for message in sorted(messages(bootstrap, topic), key=lambda value: str(value.key()))] == [
         b'Struct{bucket=PMCONCURRENCY,document=one,body={"n": 1}}',
@@ -149,12 +149,12 @@ async def test_idle_tasks_leave_their_slots_and_come_back(
             ):
                 counter = Counter(range(50 * round_))
                 await copied(bootstrap, name, counter)
-                await eventually(parked, seconds=120, what=f"both tasks are parked, {round_}")
+                await eventually(parked, what=f"both tasks are parked, {round_}")
                 await worker.reaches(name, *["RUNNING"] * 3)
                 await asyncio.to_thread(fault)
                 await asyncio.to_thread(put, server, range(50 * round_, 50 * (round_ + 1)))
             await copied(bootstrap, name, Counter(range(300)))
-            await eventually(parked, seconds=120, what="both tasks are parked, and a change has another one's number")
+            await eventually(parked, what="both tasks are parked, and a change has another one's number")
             last = server.vbuckets[1].high
             await asyncio.to_thread(lambda: (server.fail_over(1, lost=1), server.put("instead", {"n": 300}, vbucket=1)))
             assert server.vbuckets[1].high == last
@@ -183,7 +183,7 @@ async def test_a_rollback_is_counted(bootstrap: str, spark: SparkService, tmp_pa
                 expected = {f"keelman_task_rollbacks_total{labels} 1", f"keelman_task_taken_back_total{labels} 4"}
                 return expected <= set(text.splitlines())
 
-            await eventually(counted, seconds=60, what="the rollback is counted")
+            await eventually(counted, what="the rollback is counted")
             assert await worker.end() == 0
 
 
@@ -214,6 +214,6 @@ async def test_what_cannot_be_read_is_failed_at_once_with_a_line_that_names_it(
                 return [task["trace"] for task in (status["connector"], *status["tasks"]) if task["state"] == "FAILED"]
 
             for what, (_, line) in wrong.items():
-                matching = await eventually(partial(lines, what), seconds=60, what=f"{what} is FAILED")
+                matching = await eventually(partial(lines, what), what=f"{what} is FAILED")
                 assert line in matching[0]
             assert await worker.end() == 0

@@ -71,7 +71,7 @@ async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str]
 
         # A change of limits takes effect as any other change, and restarts and fences no task.
         async def stored() -> list[Row]:
-            return list(await read_topic({"bootstrap.servers": bootstrap}, "links-configs", client_id="t", seconds=30))
+            return list(await read_topic({"bootstrap.servers": bootstrap}, "links-configs", client_id="t", seconds=300))
 
         await worker.ask("POST", "/connectors", {"name": "src", "config": COUNTING})
         await worker.reaches("src", "RUNNING", "RUNNING", "RUNNING")
@@ -138,7 +138,7 @@ async def test_own_offset_topics_and_signed_fences(bootstrap: str, link: tuple[L
         finally:
             await lost.stop()
 
-        rows = await read_topic({"bootstrap.servers": bootstrap}, "own-configs", client_id="t", seconds=30)
+        rows = await read_topic({"bootstrap.servers": bootstrap}, "own-configs", client_id="t", seconds=300)
         key = orjson.loads([r.value for r in rows if r.key == b"session-key"][-1] or b"")["key"]
         wrong = base64.b64encode(b"another key").decode()
         for headers, status in ((None, 400), (signed(wrong, b""), 403), (signed(key, b""), 204)):

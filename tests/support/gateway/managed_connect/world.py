@@ -143,7 +143,7 @@ class World:
     sdk: Any
     other: Any
 
-    async def state(self, of: str, expected: str, *, seconds: float = 90.0) -> dict[str, Any]:
+    async def state(self, of: str, expected: str, *, seconds: float = 300.0) -> dict[str, Any]:
         """A connector's description, once it is in a state. Ends early if it has failed."""
 
         def reached() -> dict[str, Any] | None:
@@ -154,7 +154,7 @@ class World:
         state: dict[str, Any] = await eventually(reached, seconds=seconds, what=f"{of} is {expected}")
         return state
 
-    async def gone(self, of: str, *, seconds: float = 60.0) -> None:
+    async def gone(self, of: str, *, seconds: float = 300.0) -> None:
         """Waits until a connector no longer exists."""
 
         def is_gone() -> bool:
@@ -167,7 +167,7 @@ class World:
 
         await eventually(is_gone, seconds=seconds, what=f"{of} is gone")
 
-    async def operation(self, of: str, expected: str, *, seconds: float = 60.0) -> dict[str, Any]:
+    async def operation(self, of: str, expected: str, *, seconds: float = 300.0) -> dict[str, Any]:
         """An operation's description, once it is in a state."""
 
         def reached() -> dict[str, Any] | None:

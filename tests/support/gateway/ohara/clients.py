@@ -23,7 +23,7 @@ from support.gateway.ohara.schemas import Schemas
 from support.gateway.system import System, running_system
 
 Json = Any
-SECONDS = 20.0
+SECONDS = 120.0
 """So long the JS client waits for any answer."""
 ACCEPTED = "The request has been accepted for processing, but the processing has not been completed."
 NO_SUCH = "java.util.NoSuchElementException"

@@ -72,7 +72,7 @@ async def ohara_system(
                     nodes = {n["hostname"]: n["state"] for n in await new_ohara_system.js.list("nodes")}
                     return all(nodes.get(n) == "AVAILABLE" for n in addresses)
 
-                await eventually(available, seconds=60, what="every node is available")
+                await eventually(available, what="every node is available")
                 yield new_ohara_system
             finally:
                 new_ohara_system.end()
