@@ -253,6 +253,8 @@ class WorkerClusterSpec:
     credentials: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Client properties for brokers with access rules, by which they know it; empty until the rules are in effect. Set
     by keelman, not by the user."""
+    spark_cluster: str = ""
+    """The Spark cluster that runs its tasks; empty: a Spark service of each worker's node."""
 
     @property
     def plugin_set(self) -> PluginSet:
@@ -271,7 +273,8 @@ class WorkerClusterSpec:
 
 def _of_process(spec: WorkerClusterSpec) -> tuple[Any, ...]:
     ports = (spec.port, spec.metrics_port, spec.admin_port)
-    return dict(spec.properties), ports, spec.https, spec.limits, spec.plugin_set, spec.engine, dict(spec.routes)
+    of_spark = (spec.engine, spec.spark_cluster)
+    return dict(spec.properties), ports, spec.https, spec.limits, spec.plugin_set, dict(spec.routes), of_spark
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,7 +114,8 @@ class BrokerSpec:
 
 @dataclass(frozen=True, slots=True)
 class SparkSpec:
-    """The Spark service of a node, or of one tenant of a node. `port` 0: it listens on its Unix socket only."""
+    """The Spark service of a node, or of one tenant of a node; or a driver of a Spark cluster. `port` 0: it listens on
+    its Unix socket only."""
 
     host: str
     port: int
@@ -123,6 +124,18 @@ class SparkSpec:
     reports_client_properties: Mapping[str, str] = field(default_factory=dict)
     tenant: str = ""
     """The tenant whose user it runs as; empty: the node's user for all workloads."""
+    cluster: str = ""
+    """The Spark cluster whose driver it is; empty: it is the service of a node."""
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Properties for Spark, as in spark-defaults.conf."""
+    slot_port: int = 0
+    """Port at which slots of other hosts call it; 0: none."""
+    executor_cores: int = 0
+    """0, as for the memory and an empty Python: the value of its settings."""
+    executor_memory_mb: int = 0
+    executor_python: str = ""
+    tls: bool = False
+    """Links of workers, which then present certificates, and calls of slots use TLS."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +181,11 @@ class WorkerSpec:
     tenant: str = ""
     """The tenant whose user it runs as, and whose Spark service copies for it; empty: the node's user for all
     workloads, and the node's Spark service."""
+    spark_cluster: str = ""
+    """The Spark cluster that copies for it: `spark_address` has the addresses of its drivers, separated by commas.
+    Empty: a Spark service of its node."""
+    spark_client_properties: Mapping[str, str] = field(default_factory=dict)
+    """Client properties, named as in Java, of its link to a Spark cluster; empty: the link is not encrypted."""
 
 
 WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec
@@ -246,16 +264,14 @@ class Workload:
 
     @property
     def cluster(self) -> str:
-        """Name of its broker cluster or worker cluster; empty for a Spark service."""
+        """Name of its broker cluster, worker cluster or Spark cluster; empty for the Spark service of a node."""
         match self.spec:
-            case BrokerSpec(broker_cluster=name) | WorkerSpec(worker_cluster=name):
+            case BrokerSpec(broker_cluster=name) | WorkerSpec(worker_cluster=name) | SparkSpec(cluster=name):
                 return name
-            case SparkSpec():
-                return ""
 
     @property
     def number(self) -> int:
-        """The last word of a worker's or a broker's name."""
+        """The last word of the name of a worker, a broker or a driver."""
         return int(self.name.rpartition("/")[2])
 
     @property
@@ -266,8 +282,8 @@ class Workload:
                 numbers: tuple[int, ...] = (port, controller, metrics)
             case WorkerSpec(port=port, metrics_port=metrics, admin_port=admin, reserved_ports=reserved):
                 numbers = (port, metrics, admin, *reserved)
-            case SparkSpec(port=port):
-                numbers = (port,)
+            case SparkSpec(port=port, slot_port=slots):
+                numbers = (port, slots)
         return frozenset(numbers) - {0}
 
     @property
@@ -314,9 +330,20 @@ def spark_name(node: str, tenant: str = "") -> str:
     return f"{WorkloadKind.SPARK}/{node}/{tenant}" if tenant else f"{WorkloadKind.SPARK}/{node}"
 
 
+def driver_name(spark_cluster: str, number: int) -> str:
+    """Returns the name of the workload of a Spark cluster's driver. No node's name begins with "@"."""
+    return f"{WorkloadKind.SPARK}/@{spark_cluster}/{number}"
+
+
 def spark_of(worker: Workload) -> str:
-    """Returns the name of the workload of the Spark service that copies for a worker."""
-    return spark_name(worker.node, tenant_of(worker))
+    """Returns the name of the workload of its node's Spark service that copies for a worker; empty if a Spark cluster
+    does."""
+    return "" if spark_cluster_of(worker) else spark_name(worker.node, tenant_of(worker))
+
+
+def spark_cluster_of(worker: Workload) -> str:
+    """Returns the Spark cluster that copies for a worker; empty if a Spark service of its node does."""
+    return worker.spec.spark_cluster if isinstance(worker.spec, WorkerSpec) else ""
 
 
 def tenant_of(workload: Workload) -> str:

@@ -10,7 +10,7 @@ from keelman.connect.config.secret_keys import kept_json, kept_values, literal_s
 from keelman.runtime.logs.redaction import REDACTOR
 
 S = TypeVar("S")
-PROPERTIES = ("properties", "client_properties", "reports_client_properties", "config")
+PROPERTIES = ("properties", "client_properties", "reports_client_properties", "spark_client_properties", "config")
 """Fields of specs that are maps of properties."""
 TAGS = "tags"
 """A key in the extra of a resource: another API's labels. Like labels they are users' own words, and no secrets."""
