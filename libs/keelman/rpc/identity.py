@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SCHEME = "keelman://"
 MAX_COMMON_NAME = 64
 """Of X.520, https://datatracker.ietf.org/doc/html/rfc5280#appendix-A.1."""
+MAX_CLUSTER = 20
 DOMAIN = "keelman.internal"
 """Only certificates of the installation's CA have host names below this domain, whatever a host's name is: a client
 that expects its peer's name connects to no other member, even if addresses change."""
@@ -34,7 +35,8 @@ class IdentityKind(StrEnum):
     CLIENT = "client"
     """A process that keelman starts as a client of a broker cluster, by the cluster's name."""
     WORKER = "worker"
-    """The workers of a worker cluster, as clients of brokers with access rules, by the cluster's name and uid."""
+    """The workers of a worker cluster, as clients of brokers with access rules and of a Spark cluster's drivers, by the
+    cluster's name and uid: CLUSTER.UID."""
     REPORTS = "reports"
     """Writers of reports to a broker cluster with access rules, by its name."""
 
@@ -58,8 +60,12 @@ class Identity:
 
     @property
     def common_name(self) -> str:
-        """The subject's common name in the certificate, at most 64 characters; brokers know a client by it."""
-        return self.path[:MAX_COMMON_NAME]
+        """The subject's common name in the certificate, at most 64 characters; brokers know a client by it. Of a
+        worker cluster's name it has the beginning only, so that its uid has room."""
+        cluster, dot, uid = self.name.rpartition(".")
+        is_long = self.kind is IdentityKind.WORKER and dot
+        path = f"{self.kind}/{cluster[:MAX_CLUSTER]}.{uid}" if is_long else self.path
+        return path[:MAX_COMMON_NAME]
 
     @property
     def principal(self) -> str:

@@ -42,7 +42,7 @@ STORAGE_MARK = "DESCRIBE_CONFIGS"
 
 def worker_identity(cluster: WorkerCluster) -> Identity:
     """Returns the holder of a worker cluster's certificate. With its uid: a later cluster of its name is another."""
-    return Identity(IdentityKind.WORKER, f"{cluster.name[:20]}.{cluster.uid}")
+    return Identity(IdentityKind.WORKER, f"{cluster.name}.{cluster.uid}")
 
 
 def reports_identity(broker_cluster: str) -> Identity:
