@@ -63,6 +63,8 @@ SPARK_UNREACHABLE = "SPARK_UNREACHABLE"
 NO_EXECUTORS, WAITING_FOR_CORES, SPARK_LOST = "NO_EXECUTORS", "WAITING_FOR_CORES", "SPARK_LOST"
 SPARK_PROBLEMS = frozenset({NO_EXECUTORS, WAITING_FOR_CORES, SPARK_LOST})
 """Reasons of a Spark service whose slots wait: its cluster gives it no executor, or too few cores; or Spark is lost."""
+SPARK_STARTING = "SPARK_STARTING"
+"""Reason of slots that wait while a standby, which had no Spark application, starts one: a matter of seconds."""
 REACH_PROBLEMS = BROKER_PROBLEMS | SPARK_PROBLEMS | {SPARK_UNREACHABLE}
 REFUSED = "REFUSED"
 """Reason of a process that ended by itself because it refused its settings."""

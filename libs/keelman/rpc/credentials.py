@@ -41,22 +41,37 @@ class Tls:
     client_ca: Path | None = None
 
     @classmethod
-    def of(cls, service: str, certificate: Path | None, key: Path | None, client_ca: Path | None = None) -> Tls | None:
+    def of(
+        cls,
+        service: str,
+        certificate: Path | None,
+        key: Path | None,
+        client_ca: Path | None = None,
+        *,
+        prefix: str = "",
+    ) -> Tls | None:
         """Returns the Tls of a service's settings tls_certificate, tls_key and client_ca; None without the first two.
-        Raises InvalidArgument for one without the other, and for client_ca without both."""
+        The names of these settings begin with `prefix`. Raises InvalidArgument for one without the other, and for
+        client_ca without both."""
+        chain_setting, key_setting = f"{prefix}tls_certificate", f"{prefix}tls_key"
         if certificate is None and key is None:
             if client_ca is not None:
-                raise InvalidArgument.of(f"{service}.client_ca", str(client_ca), "empty without tls_certificate")
+                raise InvalidArgument.of(
+                    f"{service}.{prefix}client_ca", str(client_ca), f"empty without {chain_setting}"
+                )
             return None
         if certificate is None or key is None:
-            missing = "tls_certificate" if certificate is None else "tls_key"
-            raise InvalidArgument.of(f"{service}.{missing}", "", "a PEM file: tls_certificate and tls_key go together")
+            missing = chain_setting if certificate is None else key_setting
+            raise InvalidArgument.of(
+                f"{service}.{missing}", "", f"a PEM file: {chain_setting} and {key_setting} go together"
+            )
         return cls(certificate, key, client_ca)
 
-    def newest(self, service: str) -> Newest:
-        """Returns a function that follows the files. Raises InvalidArgument for files that cannot be used at the
-        start."""
-        return PemFiles(service, self.certificate, self.key, self.client_ca, roots_setting="client_ca").newest
+    def newest(self, service: str, *, prefix: str = "") -> Newest:
+        """Returns a function that follows the files. The names of their settings begin with `prefix`. Raises
+        InvalidArgument for files that cannot be used at the start."""
+        roots = f"{prefix}client_ca"
+        return PemFiles(service, self.certificate, self.key, self.client_ca, roots_setting=roots, prefix=prefix).newest
 
 
 class FollowedFiles(Generic[T]):
@@ -90,11 +105,20 @@ class PemFiles:
     """Credentials in files, read again when one of them has changed."""
 
     def __init__(
-        self, service: str, certificate: Path, key: Path, roots: Path | None = None, *, roots_setting: str = "state_ca"
+        self,
+        service: str,
+        certificate: Path,
+        key: Path,
+        roots: Path | None = None,
+        *,
+        roots_setting: str = "state_ca",
+        prefix: str = "",
     ) -> None:
-        """Raises InvalidArgument naming the setting of `service` at fault."""
+        """The names of the settings are `prefix` with tls_certificate and tls_key, and `roots_setting`. Raises
+        InvalidArgument naming the setting of `service` at fault."""
         self._service = service
-        self._files = {"tls_key": key, "tls_certificate": certificate}
+        self._key_setting, self._chain_setting = f"{prefix}tls_key", f"{prefix}tls_certificate"
+        self._files = {self._key_setting: key, self._chain_setting: certificate}
         if roots is not None:
             self._files[roots_setting] = roots
         self._roots_setting = roots_setting
@@ -107,9 +131,9 @@ class PemFiles:
 
     def _read(self) -> Pems:
         read = {setting: _bytes(f"{self._service}.{setting}", file) for setting, file in self._files.items()}
-        pems = Pems(read["tls_certificate"], read["tls_key"], read.get(self._roots_setting, b""))
-        certificate = self._files["tls_certificate"]
-        check_pair(f"{self._service}.tls_certificate", str(certificate), pems, key_file=str(self._files["tls_key"]))
+        pems = Pems(read[self._chain_setting], read[self._key_setting], read.get(self._roots_setting, b""))
+        certificate, key = self._files[self._chain_setting], self._files[self._key_setting]
+        check_pair(f"{self._service}.{self._chain_setting}", str(certificate), pems, key_file=str(key))
         if self._roots_setting in self._files:
             check_roots(f"{self._service}.{self._roots_setting}", self._files[self._roots_setting], pems.roots)
         return pems

@@ -82,6 +82,11 @@ class Dispatcher:
         self.place()
         return old
 
+    @property
+    def users(self) -> int:
+        """The number of workers with a lease and of copy runs: 0 while nothing needs Spark."""
+        return len(self.leases) + len(self.book.live())
+
     def present(self, owner: Owner) -> list[RunUpdate]:
         """Returns the owner's copy runs that have not ended, for the welcome."""
         return [self._life.last(run) for run in self.book.live(owner)]
@@ -109,6 +114,9 @@ class Dispatcher:
                 self.leases.send(owner, self._life.last(present))
             else:
                 self._life.refuse(owner, uid, "ALREADY_EXISTS", "another worker has a copy run of this uid", False)
+        elif order.start.worker_cluster != owner.worker_cluster:
+            foreign = f"the ticket is of worker cluster {order.start.worker_cluster!r}, which is not this worker's"
+            self._life.refuse(owner, uid, "PERMISSION_DENIED", foreign, False)
         elif self.draining:
             self._life.refuse(owner, uid, "STOPPING", "this Spark service is stopping")
         elif not self.leases.stands(owner):

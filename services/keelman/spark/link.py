@@ -37,10 +37,13 @@ class LinkApi(WorkerLinkServiceServicer):
         lease_seconds: float,
         problem: Callable[[], str] = str,
         cores: Callable[[], tuple[int, int] | None] = lambda: None,
+        admit: Callable[[Context, str], None] = lambda context, worker_cluster: None,
     ) -> None:
         """`problem` returns why there is no Spark, empty while there is; `cores` those that a cluster's executors have
-        and those that slots need, None where that is not known."""
+        and those that slots need, None where that is not known. `admit` raises for a link that may not be of the worker
+        cluster in its greeting."""
         self._dispatcher, self._lease_seconds, self._problem, self._cores = dispatcher, lease_seconds, problem, cores
+        self._admit = admit
 
     async def OpenLink(  # type: ignore[override]  # writes through the context: reader and writer side by side
         self, requests: AsyncIterator[OpenLinkRequest], context: Context
@@ -50,6 +53,7 @@ class LinkApi(WorkerLinkServiceServicer):
         greeting = first.greeting
         if first.WhichOneof("message") != "greeting" or not greeting.worker_id or not greeting.incarnation:
             raise InvalidArgument("the first message of a worker is its greeting, with worker_id and incarnation")
+        self._admit(context, greeting.worker_cluster)
         owner = Owner(greeting.worker_cluster, greeting.worker_id, greeting.incarnation)
         updates = UpdateQueue()
         old = self._dispatcher.greet(owner, updates, greeting.bounds, greeting.routes)

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from keelman.model.workload import SPARK_STARTING
 from keelman.runtime.logs.logging import get_logger
 from keelman.spark.slots.shortage import Shortage
 from keelman.workers.reach_note import ReachNote
@@ -26,6 +27,8 @@ class ShortageNote:
     def look(self) -> None:
         """Writes or removes the note when the shortage is another one than before."""
         shortage = self._shortage()
+        if shortage is not None and shortage.reason == SPARK_STARTING:
+            shortage = None  # a matter of seconds, which is no problem of the service
         if shortage == self._noted:
             return
         if shortage is None:

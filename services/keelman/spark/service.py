@@ -17,7 +17,7 @@ from keelman.engine.slot.ending import end_of
 from keelman.engine.slot.host import SlotOrder
 from keelman.kafka.feed import ReportPublisher
 from keelman.model.errors import InvalidArgument, Unavailable
-from keelman.rpc.server import MESH, RpcService, is_loopback, port_taken, serve
+from keelman.rpc.server import MESH, Context, Health, RpcService, is_loopback, port_taken, serve
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes.ports import port_is_free
@@ -27,8 +27,10 @@ from keelman.spark.attach import SlotApi
 from keelman.spark.copy_runs.reports import CopyRunReporter
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.link import LinkApi
+from keelman.spark.link_trust import LinkListener, check_worker
 from keelman.spark.masters.cluster_watch import ClusterWatch
 from keelman.spark.masters.connect import connect_server, interpreter
+from keelman.spark.masters.demand import Demand
 from keelman.spark.masters.driver import driver
 from keelman.spark.masters.executors import Executors, executor_python, properties, slot_variables
 from keelman.spark.masters.jobs import Spark, SparkJobs
@@ -77,8 +79,10 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
     pack = None if settings.pack is None else Pack.read(settings.pack)
     line = MasterLine.of(master)
     begin = starter(settings, master, line, pack=pack, path=path, stop=stop)
-    if settings.trust != MESH and not is_loopback(settings.host):
-        raise InvalidArgument.of("spark.host", settings.host, "a loopback address, or any address with trust = mesh")
+    links = LinkListener.of(settings)
+    if links is None and settings.trust != MESH and not is_loopback(settings.host):
+        legal = "a loopback address, or any address with link_tls_certificate or trust = mesh"
+        raise InvalidArgument.of("spark.host", settings.host, legal)
     if settings.port and not port_is_free(settings.host, settings.port):
         raise port_taken("spark", settings.host, settings.port)
     folder = settings.folder / "spark"
@@ -86,7 +90,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(Siblings())
         # A killed JVM leaves its files.
-        spark = RestartedSpark(lambda: begin(fresh_folder(folder)), line)
+        demand = Demand(settings.standby_idle_seconds if settings.standby else None)
+        spark = RestartedSpark(lambda: begin(fresh_folder(folder)), line, demand)
         stack.callback(spark.close)
         jobs = SparkJobs(spark, tasks, slot_order(settings, home, loop), most=2 * settings.max_slots)
         stack.callback(jobs.close)
@@ -111,17 +116,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         await first_of(spark.up.wait(), stop.wait())
         if not spark.up.is_set():
             return
-        health = await stack.enter_async_context(
-            serve(
-                *services(dispatcher, watchers, settings, spark),
-                host=settings.host,
-                port=settings.port or None,
-                socket=settings.health_socket,
-                trust=settings.trust,
-                label="spark",
-                grace_seconds=LINKS_END_SECONDS,
-            )
-        )
+        health = await stack.enter_async_context(open_api(dispatcher, watchers, settings, spark, links))
         if home.listener is not None:
             await stack.enter_async_context(open_slot_listener(home.listener, dispatcher))
         jobs.warm_up()
@@ -129,7 +124,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         log.info("serving", host=settings.host, port=settings.port, seconds=round(time.monotonic() - begun, 2))
         note = ShortageNote(settings.reach_file, lambda: spark.shortage)
         stack.callback(note.forget)
-        await first_of(_tick(dispatcher, reporter, note.look), stop.wait())
+        looks = (lambda: demand.note(dispatcher.users), note.look)
+        await first_of(_tick(dispatcher, reporter, looks), stop.wait())
         await health.unready()
         await drain(dispatcher, reporter, settings.grace_seconds * 0.75)
 
@@ -191,9 +187,60 @@ async def open_slot_listener(listener: SlotListener, dispatcher: Dispatcher) -> 
         yield
 
 
+@contextlib.asynccontextmanager
+async def open_api(
+    dispatcher: Dispatcher, watchers: Watchers, settings: Settings, spark: RestartedSpark, links: LinkListener | None
+) -> AsyncIterator[Health]:
+    """Serves all APIs on loopback and the Unix socket, or with `links` on the Unix socket, and links over TLS on the
+    port. Yields the health switch."""
+    async with AsyncExitStack() as stack:
+        health = await stack.enter_async_context(
+            serve(
+                *services(dispatcher, watchers, settings, spark),
+                host=settings.host,
+                port=settings.port if settings.port and links is None else None,
+                socket=settings.health_socket,
+                trust=settings.trust,
+                label="spark",
+                grace_seconds=LINKS_END_SECONDS,
+            )
+        )
+        if links is not None:
+            api = link_api(dispatcher, settings, spark, check_worker)
+            await stack.enter_async_context(open_link_listener(links, api))
+        yield health
+
+
+@contextlib.asynccontextmanager
+async def open_link_listener(listener: LinkListener, links: LinkApi) -> AsyncIterator[None]:
+    """Serves links of workers over TLS, and nothing else."""
+    async with serve(
+        RpcService.of(links),
+        host=listener.host,
+        port=listener.port,
+        tls=listener.tls,
+        label="spark",
+        grace_seconds=LINKS_END_SECONDS,
+    ) as health:
+        await health.ready()
+        log.info("serving_links", host=listener.host, port=listener.port)
+        yield
+
+
+def link_api(
+    dispatcher: Dispatcher,
+    settings: Settings,
+    spark: RestartedSpark,
+    admit: Callable[[Context, str], None] = lambda context, worker_cluster: None,
+) -> LinkApi:
+    """Returns the API for workers' links, those that `admit` does not refuse. Workers hear from `spark` why it runs
+    nothing, and which cores it has."""
+    return LinkApi(dispatcher, settings.lease_seconds, lambda: spark.problem, lambda: spark.cores, admit)
+
+
 def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings, spark: RestartedSpark) -> list[RpcService]:
-    """Returns the services of the port. Workers hear from `spark` why it runs nothing, and which cores it has."""
-    links = LinkApi(dispatcher, settings.lease_seconds, lambda: spark.problem, lambda: spark.cores)
+    """Returns the services of the port on loopback, or of the Unix socket."""
+    links = link_api(dispatcher, settings, spark)
     return [RpcService.of(api) for api in (links, SlotApi(dispatcher), SparkCopyRunApi(dispatcher, watchers))]
 
 
@@ -210,10 +257,11 @@ async def drain(dispatcher: Dispatcher, reporter: CopyRunReporter, seconds: floa
     await first_of(wait(), _tick(dispatcher, reporter))
 
 
-async def _tick(dispatcher: Dispatcher, reporter: CopyRunReporter, look: Callable[[], None] = lambda: None) -> None:
+async def _tick(dispatcher: Dispatcher, reporter: CopyRunReporter, looks: Sequence[Callable[[], None]] = ()) -> None:
     while True:
         dispatcher.tick()
-        look()
+        for look in looks:
+            look()
         reporter.flush()
         await asyncio.sleep(TICK_SECONDS)
 

@@ -30,6 +30,13 @@ class Settings(MasterSettings):
         "Who secures gRPC off loopback: with mesh a sidecar does, else the host must be a loopback address.",
         choices=("loopback", "mesh"),
     )
+    link_tls_certificate: Path | None = setting(
+        None,
+        "Certificate chain of host and port, a PEM file: with it the port answers links of workers only, which need a "
+        "certificate of their worker cluster. The other APIs are then on health_socket.",
+    )
+    link_tls_key: Path | None = setting(None, "Private key of host and port, a PEM file.")
+    link_client_ca: Path | None = setting(None, "Certificates of the CAs of workers' certificates, a PEM file.")
     node: str = setting("local", "Name of this node; reports come from spark/<node>.")
     work_folder: Path | None = setting(
         None, "Folder for what Spark writes, emptied at each start; empty means workloads/spark under KEELMAN_HOME."
@@ -78,6 +85,14 @@ class Settings(MasterSettings):
         5.0, "Slot and service give each other up after this long without a beat.", unit="s", minimum=2
     )
     driver_memory_mb: int = setting(512, "Most heap of Spark's JVM.", unit="MiB", minimum=480)
+    standby: bool = setting(
+        False,
+        "Serve without a Spark application until a worker links: for a driver of a Spark cluster, of which there are "
+        "several.",
+    )
+    standby_idle_seconds: float = setting(
+        60.0, "A standby ends its application after this time without workers.", unit="s", minimum=1
+    )
     grace_seconds: float = setting(
         30.0,
         "On SIGTERM copy runs commit and end within three quarters of this, then they are cut.",

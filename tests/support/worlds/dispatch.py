@@ -64,8 +64,9 @@ class World:
     def put(self, update: RunUpdate) -> None:
         self.told.append(update)
 
-    def ticket(self, uid: str, owner: Owner = ME, plugin: str = "") -> None:
-        ticket = StartTicket(run_uid=uid, worker_cluster="wc", worker_id=owner.worker, connector=f"c-{uid[:1]}")
+    def ticket(self, uid: str, owner: Owner = ME, plugin: str = "", worker_cluster: str = "") -> None:
+        cluster = worker_cluster or owner.worker_cluster
+        ticket = StartTicket(run_uid=uid, worker_cluster=cluster, worker_id=owner.worker, connector=f"c-{uid[:1]}")
         ticket.plugin.folder = plugin
         self.d.order(owner, RunOrder(run_uid=uid, start=ticket))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -14,10 +15,12 @@ from keelman.connect.tasks.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import first_of
 from keelman.spark.data_sets.reads import PartRequest, Split, Work
+from keelman.spark.masters.demand import Demand
 from keelman.spark.masters.jobs import Spark
 from keelman.spark.masters.master_line import MasterLine
-from keelman.spark.slots.shortage import Shortage, spark_lost
+from keelman.spark.slots.shortage import Shortage, spark_lost, spark_starting
 
 log = get_logger()
 
@@ -26,20 +29,27 @@ MAX_FAILURES = 5
 SPLIT_SECONDS = 120.0
 LOOK_SECONDS = 0.5
 FIRST_SECONDS, MOST_SECONDS = 0.5, 4.0
+STANDBY_LOOK_SECONDS = 5.0
 
 
 class RestartedSpark:
     """Jobs on the present Spark; a job that comes while there is none waits for the next one."""
 
-    def __init__(self, start: Callable[[], AbstractAsyncContextManager[Spark | None]], line: MasterLine) -> None:
+    def __init__(
+        self,
+        start: Callable[[], AbstractAsyncContextManager[Spark | None]],
+        line: MasterLine,
+        demand: Demand | None = None,
+    ) -> None:
         """`start` makes a context with Spark in it, or None when the service has to stop meanwhile. `line` leads to
-        the master: without addresses Spark is a process of ours, whose end may be a fault of this service."""
-        self._start, self._line = start, line
+        the master: without addresses Spark is a process of ours, whose end may be a fault of this service. While
+        `demand` wants no Spark there is none; None: it is always wanted."""
+        self._start, self._line, self._demand = start, line, demand or Demand(None)
         self._spark: Spark | None = None
         self._changed = threading.Condition()
         self._waiting: set[str] = set()
         self.up = asyncio.Event()
-        """There was a Spark once, or it is known why there is none on its master."""
+        """There was a Spark once, or it is known why there is none on its master, or none is wanted."""
         self._lost = ""
 
     @property
@@ -48,7 +58,9 @@ class RestartedSpark:
         spark = self._spark
         if self._lost:
             return spark_lost(self._lost)
-        return None if spark is None else spark.shortage
+        if spark is None:
+            return spark_starting() if self._demand.is_wanted else None
+        return spark.shortage
 
     @property
     def problem(self) -> str:
@@ -63,15 +75,19 @@ class RestartedSpark:
         return None if spark is None else spark.cores
 
     async def live(self, unable: Callable[[], None], attached: Callable[[], int]) -> None:
-        """Keeps Spark running until cancelled or the service has to stop. Calls `unable` when it can run nothing;
-        `attached` returns the number of slots that have called home.
+        """Keeps Spark running, while it is wanted, until cancelled or the service has to stop. Calls `unable` when it
+        can run nothing; `attached` returns the number of slots that have called home.
 
         For a master of its own it tries for ever. For a local one it raises Unavailable (SPARK_LOST) when the first
         start fails, or five lives in a row each ended within a minute.
         """
         backoff, failures = Backoff(first=FIRST_SECONDS, most=MOST_SECONDS), 0
         while True:
-            await self._answered()
+            if not self._demand.is_wanted:
+                await self._stand_by()
+                failures = 0
+            if not await self._answered():
+                continue
             begun = time.monotonic()
             try:
                 async with self._start() as spark:
@@ -83,7 +99,8 @@ class RestartedSpark:
                     self.up.set()
                     begun = time.monotonic()
                     try:
-                        await spark.lost(unable, attached)
+                        await first_of(spark.lost(unable, attached), self._demand.over.wait())
+                        log.info("spark_idle", seconds=round(time.monotonic() - begun, 2))
                     except Unavailable as error:
                         self._lost = error.message  # before its jobs fail with it
                         raise
@@ -101,15 +118,31 @@ class RestartedSpark:
                 else:
                     await asyncio.sleep(backoff.next())
 
-    async def _answered(self) -> None:
-        """Waits until the master answers: Spark itself would give up, or try seldom."""
+    async def _stand_by(self) -> None:
+        """Waits without Spark until it is wanted. A master that does not answer meanwhile is a shortage, as it will
+        be one then."""
+        self._lost = ""
+        self.up.set()
+        while not self._demand.is_wanted:
+            refusal = await self._line.refusal()
+            self._lost = _away(refusal) if refusal else ""
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(STANDBY_LOOK_SECONDS):
+                    await self._demand.begun.wait()
+
+    async def _answered(self) -> bool:
+        """Waits until the master answers: Spark itself would give up, or try seldom. Returns False as soon as Spark is
+        not wanted any more."""
         while refusal := await self._line.refusal():
-            lost = f"the Spark master does not answer: {refusal}"
+            if not self._demand.is_wanted:
+                return False
+            lost = _away(refusal)
             if lost != self._lost:
                 log.warning("spark_master_away", error=refusal)
             self._lost = lost
             self.up.set()
             await asyncio.sleep(LOOK_SECONDS)
+        return True
 
     def run(self, job: str, work: Work) -> None:
         """Runs a job to its end; blocks while there is no Spark. Raises Unavailable when it was cancelled meanwhile."""
@@ -157,3 +190,7 @@ class RestartedSpark:
         with self._changed:
             self._spark = spark
             self._changed.notify_all()
+
+
+def _away(refusal: str) -> str:
+    return f"the Spark master does not answer: {refusal}"

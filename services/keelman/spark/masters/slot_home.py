@@ -39,7 +39,10 @@ class SlotHome:
                 raise InvalidArgument.of(
                     "spark.advertised_address", "", f"host:port of this host that executors of {master.shown} reach"
                 )
-            if settings.port:
+            if settings.link_tls_certificate is not None and master.remote:
+                legal = "host:port for slots: with link_tls_certificate the port answers links of workers only"
+                raise InvalidArgument.of("spark.advertised_address", "", legal)
+            if settings.port and settings.link_tls_certificate is None:
                 return cls(joined_address(settings.host, settings.port))
             if settings.health_socket is None:
                 raise InvalidArgument.of("spark.port", 0, "1 to 65535, or 0 with health_socket")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keelman.model.workload import NO_EXECUTORS, SPARK_LOST, WAITING_FOR_CORES
+from keelman.model.workload import NO_EXECUTORS, SPARK_LOST, SPARK_STARTING, WAITING_FOR_CORES
 
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """`reason` is NO_EXECUTORS, WAITING_FOR_CORES or SPARK_LOST. `cores` are those that executors have for this
-    service, `wanted` those that its slots need."""
+    """`reason` is NO_EXECUTORS, WAITING_FOR_CORES, SPARK_LOST or SPARK_STARTING. `cores` are those that executors have
+    for this service, `wanted` those that its slots need."""
 
     reason: str
     message: str
@@ -43,3 +43,8 @@ def waiting_for_cores(master: str, cores: int, wanted: int) -> Shortage:
 def spark_lost(message: str) -> Shortage:
     """Returns the reason of slots that wait for another session."""
     return Shortage(SPARK_LOST, message)
+
+
+def spark_starting() -> Shortage:
+    """Returns the reason of slots that wait for the first session of a standby."""
+    return Shortage(SPARK_STARTING, "this Spark service was a standby without an application, and starts Spark now")
