@@ -38,6 +38,7 @@ from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front.front import open_front, peer_tls
 from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
+from keelman.worker.spark_drivers import Drivers
 from keelman.worker.spark_reach import SparkReach
 from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link, waiting_ms
 from keelman.worker.storage.store import StoreCallbacks, WorkerStore
@@ -125,13 +126,11 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         third_party.begin_offsets(lambda config: committed_rows(store, config.get("name", ""), config))
         cluster, may_use = settings.worker_cluster or properties.group_id, _may_use(settings, properties)
         link = SparkLink(
-            spark.address,
+            Drivers(spark.address),
             _greeting(settings, properties, cluster=cluster, worker=worker),
-            may_renew=lambda: membership.lasting,
-            away_seconds=settings.spark_away_seconds,
-            changed=wake.set,
-            absence=spark.problem,
-        )
+            may_renew=lambda: membership.lasting, away_seconds=settings.spark_away_seconds,
+            changed=wake.set, absence=spark.problem, credentials=settings.link_credentials,
+        )  # fmt: skip
         _follow(reach, group, membership, store, link)
         leader = GroupLeader(store, url=url, delay_ms=waiting_ms(settings, properties), wake=wake.set)
         tracking = TopicTracking(store)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.credentials import Newest, PemFiles
 from keelman.runtime.http.local_peers import LocalPeers
 from keelman.runtime.http.server import Admits, all_peers
 from keelman.runtime.processes.users import users_range
@@ -51,8 +53,15 @@ class Settings(ProcessSettings):
         0, "Memory that its agent holds it to, for metrics; 0: that of the host.", unit="bytes", minimum=0
     )
     spark_address: str = setting(
-        "", "host:port of the Spark service that runs this worker's tasks; empty has one started beside the worker."
+        "",
+        "host:port of the Spark service that runs this worker's tasks, or of several with commas between, of which the "
+        "first that answers does; empty has one started beside the worker.",
     )
+    spark_tls_certificate: Path | None = setting(
+        None, "Certificate chain of the worker cluster, a PEM file: with it links to Spark services are mutual TLS."
+    )
+    spark_tls_key: Path | None = setting(None, "Private key of this certificate, a PEM file.")
+    spark_ca: Path | None = setting(None, "Certificates of the CAs of Spark services, a PEM file.")
     spark_away_seconds: float = setting(
         SPARK_AWAY_SECONDS,
         "For so long the Spark service may be away before the worker gives its tasks to other workers of its group.",
@@ -67,6 +76,22 @@ class Settings(ProcessSettings):
         None,
         "Folder for what the worker and its Spark write; empty means KEELMAN_HOME, else .keelman in the user's home.",
     )
+
+    @property
+    def link_credentials(self) -> Newest | None:
+        """The credentials of links to Spark services, which follow their files; None for links in plain text. Raises
+        InvalidArgument for files that cannot be used, or some without the others."""
+        files = {
+            "spark_tls_certificate": self.spark_tls_certificate,
+            "spark_tls_key": self.spark_tls_key,
+            "spark_ca": self.spark_ca,
+        }
+        if not any(files.values()):
+            return None
+        if missing := [name for name, file in files.items() if file is None]:
+            raise InvalidArgument.of(f"worker.{missing[0]}", "", f"a PEM file: {', '.join(files)} go together")
+        certificate, key, roots = (Path(str(file)) for file in files.values())
+        return PemFiles("worker", certificate, key, roots, roots_setting="spark_ca", prefix="spark_").newest
 
     @property
     def admits(self) -> Admits:

@@ -1,5 +1,5 @@
 """Keeps the link to the Spark service: greets, renews the lease, carries orders out and updates in; comes back when
-lost."""
+lost, to another driver if there are several."""
 
 from __future__ import annotations
 
@@ -8,26 +8,34 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import worker_link_service_pb2 as wire
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceStub
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.rpc.channels import channel
+from keelman.model.workload import SPARK_STARTING
+from keelman.rpc.channels import Channel, channel
+from keelman.rpc.credentials import Newest
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.levels import LOG_LEVELS
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.supervise import first_of, supervise
+from keelman.runtime.supervise import deadline, first_of, supervise
 from keelman.runtime.ticks import tick
 from keelman.worker.intervals import LEASE_SECONDS, SPARK_AWAY_SECONDS
+from keelman.worker.spark_drivers import Drivers
 from keelman.worker.tasks.fitness import Fitness
 
 log = get_logger()
 RENEW_SECONDS = 1.0
 LOOK_SECONDS = 0.1
 SILENT_SECONDS = 5.0
+WELCOME_SECONDS = 8.0
+"""The time for a welcome where there are other drivers: it may wait for slots of an earlier incarnation to end."""
+STARTING_SECONDS = 60.0
+"""The time for which a driver that was a standby may start Spark. To give tasks to workers that link to the same driver
+would not help."""
 
 
 class _Outbox:
@@ -75,18 +83,20 @@ class SparkLink:
 
     def __init__(
         self,
-        address: str,
+        drivers: Drivers,
         greeting: wire.WorkerGreeting,
         *,
         may_renew: Callable[[], bool],
         away_seconds: float = SPARK_AWAY_SECONDS,
         changed: Callable[[], None] = lambda: None,
         absence: Callable[[], str] = str,
+        credentials: Newest | None = None,
     ) -> None:
         """`may_renew` tells whether the lease may be renewed now. For `away_seconds` the link may be away before the
         worker takes no tasks any more; calls `changed` when it takes none any more, or takes them again. `absence`
-        returns the reason why the Spark service is not there, empty where the link knows it best."""
-        self._address = address
+        returns the reason why the Spark service is not there, empty where the link knows it best. With `credentials`,
+        asked for at each try, links over the network are mutual TLS."""
+        self._drivers, self._credentials = drivers, credentials
         self._greeting = greeting
         self._may_renew = may_renew
         self._out = _Outbox()
@@ -98,6 +108,7 @@ class SparkLink:
         self._changed = changed
         self._why = absence
         self._problem = ""  # of the last try to open a link or, while there is one, of the Spark behind it
+        self._starting: float | None = None  # since when the Spark behind it starts
         self.usage = wire.SlotUsage()
         self.cores: wire.SparkCores | None = None
         self.up = asyncio.Event()
@@ -149,20 +160,26 @@ class SparkLink:
     async def _keep(self, runs: CopyRunListener) -> None:
         backoff = Backoff(first=0.1, most=1.0)
         while True:
+            address = self._drivers.present
             try:
-                async with channel(self._address) as opened:
+                async with self._channel(address) as opened:
                     await self._link(opened, runs)
                 self._problem = "ended by the Spark service"
             except KeelmanError as error:
                 self._problem = error.message
             if self.up.is_set():
                 backoff.reset()
-                log.warning("spark_link_lost", address=self._address, error=self._problem)
+                log.warning("spark_link_lost", address=address, error=self._problem)
                 self._fitness.went(self._asked or time.monotonic())
             elif backoff.is_new(self._problem):
-                log.info("spark_link_waiting", address=self._address, error=self._problem)
+                log.info("spark_link_waiting", address=address, error=self._problem)
             self.up.clear()
-            await asyncio.sleep(backoff.next())
+            if not self._drivers.failed():
+                await asyncio.sleep(backoff.next())
+
+    def _channel(self, address: str) -> Channel:
+        pems = None if self._credentials is None else self._credentials()
+        return channel(address, root_certificates=None if pems is None else pems.roots, client=pems)
 
     async def _watch(self, runs: CopyRunListener) -> None:
         """Notices events that come with time alone, also while a try to open a link hangs."""
@@ -176,17 +193,17 @@ class SparkLink:
 
     def _say_fitness(self) -> None:
         if self._fitness.fit:
-            log.info("tasks_taken", address=self._address)
+            log.info("tasks_taken", address=self._drivers.present)
         else:
-            log.warning("tasks_given_back", address=self._address, why=self.unfit)
+            log.warning("tasks_given_back", address=self._drivers.present, why=self.unfit)
         self._changed()
 
-    async def _link(self, opened: Any, runs: CopyRunListener) -> None:
-        self._out, self._asked = _Outbox(), None
+    async def _link(self, opened: Channel, runs: CopyRunListener) -> None:
+        self._out, self._asked, self._starting = _Outbox(), None, None
         self._out.put(wire.OpenLinkRequest(greeting=self._greeting))
         answers = translated_stream(WorkerLinkServiceStub(opened).OpenLink(self._out.requests()))
         try:
-            await first_of(self._receive(answers, runs), self._renew())
+            await first_of(self._receive(answers, runs), self._renew(opened))
         finally:
             self._out.end()
 
@@ -195,7 +212,8 @@ class SparkLink:
             kind = answer.WhichOneof("message")
             if kind == "welcome":
                 self._renewed, self._answered = time.monotonic(), True
-                log.info("spark_link_up", address=self._address, runs=len(answer.welcome.runs))
+                self._drivers.linked()
+                log.info("spark_link_up", address=self._drivers.present, runs=len(answer.welcome.runs))
                 self._lapsed, self._problem = False, ""
                 self.up.set()
                 if self._fitness.came():
@@ -212,15 +230,32 @@ class SparkLink:
                 runs.update(answer.update)
 
     def _note_spark(self, problem: str) -> None:
-        """Takes the reason why the Spark service has no Spark, empty while it has: without Spark it counts as away."""
+        """Takes the reason why the Spark service has no Spark, empty while it has: without Spark it counts as away, but
+        for the time that it takes to start."""
+        if problem.partition(":")[0] == SPARK_STARTING:
+            now = time.monotonic()
+            self._starting = now if self._starting is None else self._starting
+            problem = problem if now - self._starting >= STARTING_SECONDS else ""
+        else:
+            self._starting = None
+        self._drivers.note_spark(not problem)
         if problem and not self._problem:
             self._fitness.went(time.monotonic())
         elif self._problem and not problem and self._fitness.came():
             self._say_fitness()
         self._problem = problem
 
-    async def _renew(self) -> None:
+    async def _welcomed(self, opened: Channel) -> None:
+        """Waits for the welcome. Raises Unavailable where it takes long and there are other drivers to try."""
+        if (seconds := self._drivers.connect_seconds) is not None:
+            async with deadline(seconds, Unavailable(f"no connection within {seconds:g} s")):
+                await opened.channel_ready()
+            async with deadline(WELCOME_SECONDS, Unavailable(f"no welcome within {WELCOME_SECONDS:g} s")):
+                await self.up.wait()
         await self.up.wait()
+
+    async def _renew(self, opened: Channel) -> None:
+        await self._welcomed(opened)
         while True:
             now, right = time.monotonic(), self._may_renew()
             if right:
@@ -229,4 +264,6 @@ class SparkLink:
                 self._asked = self._asked or now
             if self._asked is not None and now - self._asked > SILENT_SECONDS:
                 raise Unavailable(f"the Spark service has not answered a renewal for {SILENT_SECONDS} s")
+            if self._drivers.is_without_spark:
+                raise Unavailable(f"it has no Spark, and another driver may have: {self._problem}")
             await (tick(RENEW_SECONDS) if right else asyncio.sleep(LOOK_SECONDS))

@@ -22,6 +22,7 @@ from keelman.worker.group.leader import GroupLeader
 from keelman.worker.group.membership import GroupPlace, Membership
 from keelman.worker.group.requests import DecidedChange
 from keelman.worker.rest.operations import Config, Operations
+from keelman.worker.spark_drivers import Drivers
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED
@@ -78,7 +79,7 @@ async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED
     store.refusing = refusing
     store.count_claims()
     membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set, on_member=ignore)
-    link = SparkLink("h:1", WorkerGreeting(worker_id="w:1"), may_renew=lambda: True)
+    link = SparkLink(Drivers("h:1"), WorkerGreeting(worker_id="w:1"), may_renew=lambda: True)
     leader = GroupLeader(store, url=URL, delay_ms=0, wake=wake.set)
     owned = OwnedWork(store, membership, link, on_topics=TopicTracking(store).used, worker_cluster="g", worker="w:1")
     herder = Herder(store, membership, leader, owned, url=URL, wake=wake)

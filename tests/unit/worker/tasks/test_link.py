@@ -6,6 +6,7 @@ import asyncio
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import worker_link_service_pb2 as wire
+from keelman.worker.spark_drivers import Drivers
 from keelman.worker.tasks.link import SparkLink, _Outbox
 
 
@@ -37,12 +38,12 @@ async def test_who_waits_for_more_to_send_is_let_go_at_the_end() -> None:
 
 
 async def test_a_service_that_never_answered_is_told_from_one_that_does_no_more() -> None:
-    link = SparkLink("127.0.0.1:1", wire.WorkerGreeting(worker_id="w"), may_renew=lambda: True)
+    link = SparkLink(Drivers("127.0.0.1:1"), wire.WorkerGreeting(worker_id="w"), may_renew=lambda: True)
     assert link.closed == "no Spark service answers this worker yet"
 
 
 async def test_who_has_no_spark_service_says_why_it_takes_no_tasks() -> None:
     link = SparkLink(
-        "127.0.0.1:1", wire.WorkerGreeting(worker_id="w"), may_renew=lambda: True, absence=lambda: "no Java"
+        Drivers("127.0.0.1:1"), wire.WorkerGreeting(worker_id="w"), may_renew=lambda: True, absence=lambda: "no Java"
     )
     assert link.unfit == link.away == "no Spark service answers this worker yet: no Java"
