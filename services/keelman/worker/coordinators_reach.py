@@ -7,12 +7,15 @@ import os
 import time
 from collections.abc import Callable
 
+from keelman.kafka.groups.coordinator import CoordinatorProblem
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.model.workload import BROKERS_UNREACHABLE, CONSUMER_GROUP_UNREACHABLE
 from keelman.workers.reach_note import ReachNote
 
 SILENT_SECONDS = 15.0
 """The time for which a coordinator may be silent: some 9 s after it has gone its brokers choose another."""
+FORMING_SECONDS = 180.0
+"""The time for which brokers that answer may be without a coordinator: new ones create the topic of groups first."""
 ASK_SECONDS = 3.0
 CONSUMERS_SECONDS = 5.0
 """The interval of queries to the coordinator of a consumer group while it answers: the worker has no other signs of
@@ -36,10 +39,11 @@ class CoordinatorsReach:
         return await self._of_own_group() or await self._of_consumers()
 
     async def _of_own_group(self) -> ReachNote | None:
-        if time.monotonic() - max(self._answered, self._heard()) < SILENT_SECONDS:
+        silent = time.monotonic() - max(self._answered, self._heard())
+        if silent < SILENT_SECONDS:
             return None
         if problem := await self._group.problem(seconds=ASK_SECONDS):
-            return ReachNote(os.getpid(), BROKERS_UNREACHABLE, problem)
+            return ReachNote(os.getpid(), BROKERS_UNREACHABLE, problem.text) if _lasts(problem, silent) else None
         self._answered = time.monotonic()
         return None
 
@@ -49,9 +53,13 @@ class CoordinatorsReach:
             return None
         if (group := self._consumers()) != self._consumer_group or not group:
             self._consumer_group, self._answered_consumers = group, begun
-        problem = await self._group.problem(group, seconds=ASK_SECONDS) if group else ""
-        if not problem:
+        problem = await self._group.problem(group, seconds=ASK_SECONDS) if group else None
+        if problem is None:
             self._asked, self._answered_consumers = begun, begun
-        elif begun - self._answered_consumers >= SILENT_SECONDS:
-            return ReachNote(os.getpid(), CONSUMER_GROUP_UNREACHABLE, problem)
+        elif _lasts(problem, begun - self._answered_consumers):
+            return ReachNote(os.getpid(), CONSUMER_GROUP_UNREACHABLE, problem.text)
         return None
+
+
+def _lasts(problem: CoordinatorProblem, silent: float) -> bool:
+    return silent >= (FORMING_SECONDS if problem.forming else SILENT_SECONDS)

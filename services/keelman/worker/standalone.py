@@ -57,9 +57,8 @@ class GroupOfOne(GroupClient):
         """Returns an empty group."""
         return DescribedGroup("Empty", "", "", ())
 
-    async def problem(self, group: str = "", *, seconds: float) -> str:
+    async def problem(self, group: str = "", *, seconds: float) -> None:
         """Returns no problem: it needs no coordinator, and knows of no other group's."""
-        return ""
 
 
 class MemoryTable(TopicTable):

@@ -14,7 +14,7 @@ from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGro
 
 from keelman.kafka.clients import Client
 from keelman.kafka.coordinator_lookup import GROUP, coordinator_of
-from keelman.kafka.groups.coordinator import coordinator_problem
+from keelman.kafka.groups.coordinator import CoordinatorProblem, coordinator_problem
 from keelman.model.errors import PermissionDenied, Unavailable
 
 # Kafka's error codes that a member has to distinguish.
@@ -122,8 +122,8 @@ class GroupClient:
         group_members = tuple(DescribedMember(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
         return DescribedGroup(state, kind, protocol, group_members)
 
-    async def problem(self, group: str = "", *, seconds: float) -> str:
-        """Returns why the coordinator of the group, or of another one, does not answer; empty if it does."""
+    async def problem(self, group: str = "", *, seconds: float) -> CoordinatorProblem | None:
+        """Returns why the coordinator of the group, or of another one, does not answer; None if it does."""
         return await coordinator_problem(self._client, group or self._group, seconds=seconds)
 
     async def ask(self, request: Any, connection: Any = ConnectionGroup.DEFAULT) -> Any:
