@@ -13,7 +13,7 @@ import pytest
 from keelman.runtime.java import maven
 from keelman.runtime.processes.ports import free_ports
 from support import plugins
-from support.cli.system import FILE, STRING, Keelman, numbered
+from support.cli.system import FILE, LOOK_SECONDS, STRING, Keelman, numbered
 from support.eventually import eventually
 
 pytestmark = pytest.mark.e2e
@@ -92,7 +92,7 @@ async def test_apaches_own_worker_has_the_same_life(own: Keelman, tmp_path: Path
         running = now["process"]["state"] == "WORKLOAD_STATE_RUNNING"
         return running and int(now["process"]["pid"]) != pid
 
-    await eventually(again, what="it is started again")
+    await eventually(again, every=LOOK_SECONDS, what="it is started again")
     assert "connect_ready" in await own.ok("logs", "worker", "java/0", "--tail", "100000")
     await own.ok("stop", "wc", "java", "--wait")
     assert not any("ConnectDistributed" in " ".join(p.cmdline()) for p in own.processes())

@@ -13,7 +13,7 @@ import pytest
 
 from keelman.runtime.processes.ports import free_ports
 from support.certificates import PASSWORD, Authority
-from support.cli.system import FILE, STRING, Keelman, numbered
+from support.cli.system import FILE, LOOK_SECONDS, STRING, Keelman, numbered
 from support.eventually import eventually
 from support.java.kit import compiled, needs_java
 
@@ -77,7 +77,7 @@ async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> 
             (now,) = await own.items("workers", "--cluster", "java")
             return now["process"]["state"] == "WORKLOAD_STATE_RUNNING" and int(now["process"]["pid"]) == pid
 
-        await eventually(adopted, what="the same process is the new agent's")
+        await eventually(adopted, every=LOOK_SECONDS, what="the same process is the new agent's")
         assert await runs(), "it has gone on"
 
     await own.ok("stop", "wc", "java", "--wait")

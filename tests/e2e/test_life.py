@@ -25,7 +25,7 @@ async def test_a_killed_system_is_taken_over_and_taken_down(own: Keelman) -> Non
     (broker,) = await own.items("workloads")
 
     os.kill(own.system["up"]["pid"], signal.SIGKILL)
-    await eventually(lambda: len(own.processes()) == 2, what="only the broker and its JVM live on")
+    await eventually(lambda: len(own.processes()) == 2, every=0.2, what="only the broker and its JVM live on")
     status = await own.run("status")
     assert (status.code, "broker/default/0" in status.out) == (1, True)
 
@@ -35,7 +35,7 @@ async def test_a_killed_system_is_taken_over_and_taken_down(own: Keelman) -> Non
     assert taken["status"]["state"] == "WORKLOAD_STATE_RUNNING"
 
     os.kill(own.system["up"]["pid"], signal.SIGKILL)
-    await eventually(lambda: len(own.processes()) == 2, what="only the broker and its JVM live on")
+    await eventually(lambda: len(own.processes()) == 2, every=0.2, what="only the broker and its JVM live on")
     down = await own.ok("down")
     assert "broker/default/0" in down
     assert own.processes() == []

@@ -14,7 +14,7 @@ import obstore
 import pytest
 from confluent_kafka import Consumer, TopicPartition
 
-from support.cli.system import FILE, STRING, Keelman
+from support.cli.system import FILE, LOOK_SECONDS, STRING, Keelman
 from support.eventually import eventually
 from support.servers.object_store import KEY, SECRET, ObjectStore, object_store
 
@@ -99,7 +99,9 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
         log_problems: list[dict[str, str]] = (await own.item("wc", "logged"))["status"].get("log_problems", [])
         return log_problems
 
-    problems = await eventually(log_problems, what="the status names the logs that are not delivered")
+    problems = await eventually(
+        log_problems, every=LOOK_SECONDS, what="the status names the logs that are not delivered"
+    )
     assert {(problem["target"], problem["stream"]) for problem in problems} <= {
         ("s3", "logged-0"), ("s3", f"logged-slots-{node}"),
     }, problems  # fmt: skip
@@ -111,7 +113,7 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
     async def is_over() -> bool:
         return not await log_problems()
 
-    await eventually(is_over, what="it is over once there is a bucket")
+    await eventually(is_over, every=LOOK_SECONDS, what="it is over once there is a bucket")
     before = (await own.items("workers"))[0]["process"]["pid"]
     os.kill(before, signal.SIGKILL)
     os.kill(own.pid_of("agent"), signal.SIGKILL)
@@ -121,7 +123,7 @@ async def _delivered(own: Keelman, tmp_path: Path, server: ObjectStore) -> None:
         running = worker["process"]["state"] == "WORKLOAD_STATE_RUNNING"
         return running and worker["process"]["pid"] != before
 
-    await eventually(again, what="the worker runs again")
+    await eventually(again, every=LOOK_SECONDS, what="the worker runs again")
     servers = (await own.item("bc", "default"))["status"]["bootstrap_servers"]
     log = own.home / "workloads" / "worker-logged-0" / "log"
     places: list[Callable[[], list[bytes]]] = [

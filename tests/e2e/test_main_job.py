@@ -13,6 +13,8 @@ from support.cli.system import PATIENCE_SECONDS, Keelman, Ran, numbered
 from support.eventually import eventually
 
 pytestmark = pytest.mark.e2e
+LINES = 400_000
+"""Several seconds of copying: it is killed in the middle."""
 
 
 async def started(own: Keelman, path: Path, output: Path, *, once: bool) -> asyncio.subprocess.Process:
@@ -34,7 +36,7 @@ async def ran(own: Keelman, path: Path, output: Path) -> Ran:
 
 async def test_killed_with_everything_it_goes_on(own: Keelman, tmp_path: Path) -> None:
     path, output = tmp_path / "given.txt", tmp_path / "copied.txt"
-    path.write_bytes(numbered(0, 1_000_000))
+    path.write_bytes(numbered(0, LINES))
     first = await started(own, path, output, once=False)
     await eventually(lambda: output.exists() and output.stat().st_size > 100_000, every=0.01, what="copying continues")
     own.kill_everything()
@@ -50,7 +52,7 @@ async def test_killed_with_everything_it_goes_on(own: Keelman, tmp_path: Path) -
     assert own.processes() == []
 
     with path.open("ab") as stream:
-        stream.write(numbered(1_000_000, 10))
+        stream.write(numbered(LINES, 10))
     output.unlink()
     third = await ran(own, path, output)
     assert third.code == 0, f"{third.out}\n{third.err}\n{own.logs()}"

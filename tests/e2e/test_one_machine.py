@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from keelman.kafka.data_topics import create_topic
-from support.cli.system import FILE, STRING, Keelman, numbered
+from support.cli.system import FILE, LOOK_SECONDS, STRING, Keelman, numbered
 from support.copying.growing import Growing
 from support.eventually import eventually
 
@@ -70,7 +70,7 @@ async def running(keelman: Keelman) -> list[dict[str, Any]]:
 
 
 async def slot(keelman: Keelman) -> Fault:
-    await eventually(lambda: both_run(keelman), every=0.2, what="both copy runs are in their slots")
+    await eventually(lambda: both_run(keelman), every=LOOK_SECONDS, what="both copy runs are in their slots")
     slots = {r["slot"] for r in await running(keelman)}
     # The JVM's Python child is the daemon; its children are the slots' reapers.
     jvm = jvm_of((await workload(keelman, "spark/"))["pid"])
@@ -97,7 +97,7 @@ async def agent(keelman: Keelman) -> Fault:
         workloads = [w for w in await keelman.items("workloads") if w["goal"] == "WORKLOAD_GOAL_RUNNING"]
         return {workload["name"]: workload["status"]["pid"] for workload in workloads}
 
-    pids = await eventually(all_pids)
+    pids = await eventually(all_pids, every=LOOK_SECONDS)
 
     async def back() -> bool:
         if keelman.pid_of("agent") == before:
@@ -139,7 +139,7 @@ async def test_faults_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) 
             )
             fault.process.kill()
             assert not feeding.done(), f"the {prepare.__name__} was to be killed in the middle"
-            await eventually(fault.back, every=0.2, what=f"the {prepare.__name__} is back")
+            await eventually(fault.back, every=LOOK_SECONDS, what=f"the {prepare.__name__} is back")
     await eventually(lambda: growing.copied() >= LINES, what="all lines are there")
     assert output.read_bytes() == path.read_bytes() == numbered(0, LINES)
 

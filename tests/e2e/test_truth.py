@@ -18,7 +18,7 @@ from google.protobuf.json_format import MessageToDict
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from keelman.kafka.data_topics import create_topic
-from support.cli.system import FILE, STRING, Keelman, numbered
+from support.cli.system import FILE, LOOK_SECONDS, STRING, Keelman, numbered
 from support.eventually import eventually
 
 pytestmark = pytest.mark.e2e
@@ -86,7 +86,7 @@ async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> N
         runs = {r["connector"]: r for r in await keelman.items("copy-runs", "--cluster", "truth")}
         return {name: int(r["progress"]["records"]) for name, r in runs.items()} == {"in": 1000, "out": 1000}
 
-    await eventually(counted, every=0.5, what="both copy runs tell 1000 committed records")
+    await eventually(counted, every=LOOK_SECONDS, what="both copy runs tell 1000 committed records")
 
     web = keelman.system["http"]
     answer = await _read(f"{web}/clusters/truth/connectors/out/status")

@@ -18,6 +18,8 @@ import psutil
 from support.eventually import eventually
 
 FILE = "org.apache.kafka.connect.file.FileStream"
+LOOK_SECONDS = 1.0
+"""The pause between looks by a command: each is a process that takes a second of a processor."""
 PATIENCE_SECONDS = 600.0
 """How long a command may wait, by `--wait` and in all: a machine with much else to do needs minutes for a start."""
 STRING = "org.apache.kafka.connect.storage.StringConverter"
@@ -113,7 +115,9 @@ class Keelman:
 
     async def gone(self, *, seconds: float = 300.0) -> None:
         """Waits until no process of this home is left."""
-        await eventually(lambda: not self.processes(), seconds=seconds, what=f"processes of {self.home} are gone")
+        await eventually(
+            lambda: not self.processes(), seconds=seconds, every=0.2, what=f"processes of {self.home} are gone"
+        )
 
     async def cleaned(self) -> None:
         """Leaves no process behind, whatever the test's result; does not wait for an orderly end."""
