@@ -107,7 +107,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
             settings.times,
             busy_bytes_per_second=settings.busy_bytes_per_second,
             changed=(watchers.changed, reporter.changed),
-            unfit=partial(unfit, master),
+            unfit=partial(unfit, master, cluster="" if is_loopback(settings.host) else settings.cluster),
             look_at=jobs.look_at,
             end_of=partial(end_of, folder),
             shortage=lambda: spark.shortage,

@@ -85,6 +85,7 @@ class Settings(MasterSettings):
         5.0, "Slot and service give each other up after this long without a beat.", unit="s", minimum=2
     )
     driver_memory_mb: int = setting(512, "Most heap of Spark's JVM.", unit="MiB", minimum=480)
+    cluster: str = setting("", "Name of the Spark cluster whose driver this is; empty for a node's service.")
     standby: bool = setting(
         False,
         "Serve without a Spark application until a worker links: for a driver of a Spark cluster, of which there are "

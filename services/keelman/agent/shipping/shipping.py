@@ -135,7 +135,7 @@ class Shipping:
             worker_id(workload.uid),
         )  # fmt: skip
         streams = [own]
-        if not spec.kafka_connect:
+        if not spec.kafka_connect and not spec.spark_cluster:  # the slots of a Spark cluster log on its executors
             spark = spark_name(self._node, spec.tenant)
             streams.append(
                 Stream(

@@ -1,5 +1,5 @@
 """Keeps the certificate of a node's brokers: requests it from the state service, renews it, and gives it to each broker
-with TLS."""
+with TLS, and to drivers of Spark clusters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Certificate:
     hosts: tuple[str, ...]
     """The addresses by which the brokers are reached."""
     owner: tuple[int, int] | None = None
-    """User and group that own the brokers' files."""
+    """User and group that own the brokers' files; None: the agent's own do."""
     _pems: Pems | None = None
     _wanted: asyncio.Event = field(default_factory=asyncio.Event)
     _refused: asyncio.Event = field(default_factory=asyncio.Event)
@@ -171,9 +171,16 @@ class Certificate:
                 for name, text in _files(pems).items():
                     file = keystore.parent / name
                     if not file.exists() or file.read_bytes() != text.encode():
-                        write_file(file, text.encode(), owner=self.owner)
+                        write_file(file, text.encode(), owner=self._owner_of(keystore))
             except OSError as error:
                 log.error("certificate_not_written", file=str(keystore), error=str(error))
+
+    def _owner_of(self, keystore: Path) -> tuple[int, int] | None:
+        """Returns the owner of a workload's files: a driver's user is not that of brokers."""
+        if self.owner is None:
+            return None
+        status = keystore.stat()
+        return status.st_uid, status.st_gid
 
     def _keystores(self) -> list[Path]:
         return sorted(self.workloads.glob(f"*/{KEYSTORE}"))

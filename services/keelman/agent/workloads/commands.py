@@ -15,6 +15,7 @@ import javaproperties
 
 from keelman.agent.trust.broker_certificate import AUTHORITY, KEYSTORE, Certificate
 from keelman.agent.trust.secrets import SECRETS, SecretFiles
+from keelman.agent.workloads.driver_settings import driver_properties, driver_settings, link_settings, own_name
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.connect.config.providers import secret_providers, with_secrets_file
 from keelman.connect.policy.policy import INSTALLATION, PATHS, with_data_folder
@@ -74,7 +75,7 @@ def broker(
         **({"heap_mb": spec.heap_mb} if spec.heap_mb else {}),
         **({"metrics_port": spec.metrics_port} if spec.metrics_port else {}),
     }
-    files = _stores(workload, certificate) if spec.tls else {}
+    files = _stores(workload, spec.host, certificate) if spec.tls else {}
     settings |= {setting: folder / name for setting, name in STORES.items() if name in files}
     if spec.client_certificates:
         settings["client_certificates"] = "true"
@@ -92,16 +93,16 @@ def broker(
     return routed(prepared, spec.routes, folder) if spec.routes else prepared
 
 
-def _stores(workload: Workload, certificate: Certificate | None) -> Mapping[str, str]:
-    """Returns the files with which a broker speaks TLS. Raises FailedPrecondition where this node has no CA to get a
-    certificate from, and Unavailable while the certificate has not come."""
+def _stores(workload: Workload, host: str, certificate: Certificate | None) -> Mapping[str, str]:
+    """Returns the files with which a broker or a driver speaks TLS at its host. Raises FailedPrecondition where this
+    node has no CA to get a certificate from, and Unavailable while the certificate has not come."""
     if certificate is None:
         raise FailedPrecondition(
             f"{workload.name} needs TLS, and this node has no certificate of the installation's CA to request its "
-            "brokers' certificate with: join it with `keelman node join`",
+            "certificate with: join it with `keelman node join`",
             reason="NO_AUTHORITY",
         )
-    return certificate.files(workload.spec.broker.host)
+    return certificate.files(host)
 
 
 def data_folders(workload: Workload, root: Path) -> tuple[Path, ...]:
@@ -118,25 +119,33 @@ def _below(root: Path, folder: str) -> Path:
     return root.joinpath(*(part for part in parts if part != "/"))
 
 
-def spark(workload: Workload, home: Home, *, trust: str = "loopback") -> PreparedProcess:
-    """Returns the node's Spark service, with this node's own settings for it if its home has a spark.toml. `trust` is
-    the agent's setting of how traffic that leaves the host is secured."""
+def spark(
+    workload: Workload, home: Home, *, trust: str = "loopback", certificate: Certificate | None = None
+) -> PreparedProcess:
+    """Returns the node's Spark service or a driver of a Spark cluster, with this node's own settings for it if its home
+    has a spark.toml. `trust` is the agent's setting of how traffic that leaves the host is secured; `certificate` that
+    of the node's brokers, which drivers with TLS show too."""
     spec, folder, socket = workload.spec.spark, home.workload(workload.name), home.socket(workload.name)
     settings = {
         "master": spec.master,
         "trust": trust,
         **own_settings("spark", home),
+        **({"master": spec.master, **driver_settings(spec, folder)} if spec.cluster else {}),
         "host": spec.host,
         "port": spec.port,
         "work_folder": folder / "work",
-        "node": workload.node,
+        "node": own_name(workload),
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
         "health_socket": socket,
         "reach_file": folder / reach_note.FILE,
     }
-    files = _reports_file(spec.reports_client_properties, folder, settings)
-    files["settings.toml"] = toml(settings)
-    ports = ((spec.host, spec.port),) if spec.port else ()
+    files = {
+        **_reports_file(spec.reports_client_properties, folder, settings),
+        **(driver_properties(spec, folder, settings) if spec.cluster else {}),
+        **(_stores(workload, spec.host, certificate) if spec.tls else {}),
+        "settings.toml": toml(settings),
+    }
+    ports = tuple((spec.host, port) for port in (spec.port, spec.slot_port) if port)
     return PreparedProcess(_run("spark", folder), files, ports)
 
 
@@ -193,6 +202,7 @@ def worker(
     files = {
         **_reports_file(spec.reports_client_properties, folder, settings),
         **secret_files,
+        **link_settings(spec, folder, settings),
         "settings.toml": toml(settings),
         "worker.properties": javaproperties.dumps(sorted(properties.items()), timestamp=None),
         PLUGINS: json.dumps([file.sha256 for file in (*spec.plugins, *spec.libraries)]),
@@ -292,11 +302,11 @@ def command_table(
     tenant_users: str = "",
 ) -> dict[str, Command]:
     """Returns the starter of each kind of workload. `secrets` are those of the node's workers. Brokers' data folders
-    are below `data_root`, by default in the home; `certificate` is shown by those with TLS. `tenant_users`: numbers of
-    the users of tenants."""
+    are below `data_root`, by default in the home; `certificate` is shown by brokers and drivers with TLS.
+    `tenant_users`: numbers of the users of tenants."""
     return {
         "broker": partial(broker, data_root=data_root, certificate=certificate),
-        "spark": partial(spark, trust=trust),
+        "spark": partial(spark, trust=trust, certificate=certificate),
         "worker": partial(worker, secrets=secrets, tenant_users=tenant_users),
     }
 

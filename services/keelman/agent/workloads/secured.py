@@ -1,5 +1,5 @@
-"""Decides what may run on a node with an unsecured network: brokers and workers whose TLS authenticates clients. Keeps
-the Spark service to loopback."""
+"""Decides what may run on a node with an unsecured network: brokers, drivers of Spark clusters and workers whose TLS
+authenticates clients. Keeps the node's Spark service to loopback."""
 
 from __future__ import annotations
 
@@ -20,6 +20,10 @@ from keelman.workers.properties.listeners import ADMIN_HTTPS_PREFIX, HTTPS_PREFI
 HTTPS = "https"
 """The value of `workload_trust` where only workers' https leaves the node."""
 HERE = "127.0.0.1"
+UNLINKED = (
+    "would be plain text, and the network of {} is not secured: give the state service and the agents "
+    "trust = installation, which makes it TLS, or the agents workload_trust = mesh"
+)
 
 
 def commands_for(
@@ -52,6 +56,11 @@ def _broker(command: Command, workload: Workload, home: Home) -> PreparedProcess
 
 
 def _spark(command: Command, workload: Workload, home: Home) -> PreparedProcess:
+    spec = workload.spec.spark
+    if spec.cluster:
+        if not (spec.tls or is_loopback(spec.host)):
+            raise _refused(workload, f"links of workers to Spark cluster {spec.cluster} {UNLINKED.format(spec.host)}")
+        return command(workload, home)
     own = _copy(workload)
     own.spec.spark.host = HERE
     return command(own, home)
@@ -60,12 +69,21 @@ def _spark(command: Command, workload: Workload, home: Home) -> PreparedProcess:
 def _worker(command: Command, workload: Workload, home: Home) -> PreparedProcess:
     own = _copy(workload)
     spec = own.spec.worker
+    if spec.spark_cluster and not spec.spark_client_properties:
+        away = [host for host in hosts_of(spec.spark_address) if not is_loopback(host)]
+        if away:
+            raise _refused(workload, f"its link to Spark cluster {spec.spark_cluster} {UNLINKED.format(away[0])}")
     if not is_loopback(spec.host):
         if problem := open_listener(spec):
             raise _refused(workload, f"{problem}, and the network of {spec.host} is not secured")
-        if spec.spark_address:
+        if spec.spark_address and not spec.spark_cluster:
             spec.spark_address = f"{HERE}:{spec.spark_address.rpartition(':')[2]}"
     return command(own, home)
+
+
+def hosts_of(addresses: str) -> list[str]:
+    """Returns the hosts of host:port, or of several with commas between."""
+    return [address.strip().rpartition(":")[0].strip("[]") for address in addresses.split(",") if address.strip()]
 
 
 def open_listener(spec: Any) -> str:

@@ -79,18 +79,24 @@ def _hosts(rest: str) -> tuple[str, ...]:
     return tuple(h for h in rest.partition("/")[0].split(",") if h)
 
 
-def unfit(master: Master, ticket: StartTicket) -> str:
-    """Returns why this master's executors cannot run a ticket's connector; empty when they can.
+def unfit(master: Master, ticket: StartTicket, cluster: str = "") -> str:
+    """Returns why this master's executors cannot run a ticket's connector; empty when they can. `cluster` is the name
+    of a Spark cluster to whose drivers workers of other hosts link.
 
     The needs of an unknown connector are not known: its task fails and reports that.
     """
-    if not master.remote or master.near:
+    elsewhere = "run it in a worker cluster whose nodes have the Spark master local[256,1]"
+    if cluster:
+        where = f"Spark cluster {cluster} runs its tasks on other hosts"
+        elsewhere = "run it in a worker cluster without a spark_cluster"
+    elif not master.remote or master.near:
         return ""
-    where = f"executors of {master.shown} are other hosts"
+    else:
+        where = f"executors of {master.shown} are other hosts"
     if ticket.HasField("plugin"):
         return (
             f"connector {ticket.connector}: plugin {ticket.plugin.name} is unpacked on its worker's node only, and "
-            f"{where}: run it in a worker cluster whose nodes have the Spark master local[256,1]"
+            f"{where}: {elsewhere}"
         )
     name = ticket.connector_config.get("connector.class", "")
     try:
@@ -99,7 +105,5 @@ def unfit(master: Master, ticket: StartTicket) -> str:
         return ""
     if not needs_node:
         return ""
-    return (
-        f"connector {ticket.connector}: {name} needs the files or devices of its worker's node, and {where}: "
-        "run it in a worker cluster whose nodes have the Spark master local[256,1]"
-    )
+    needs = "needs the files or devices of its worker's node"
+    return f"connector {ticket.connector}: {name} {needs}, and {where}: {elsewhere}"

@@ -20,9 +20,10 @@ from keelman.api.node.v1.workload_pb2 import (
     WorkloadSpec,
 )
 from keelman.kafka_connect.settings import Settings as ConnectSettings
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.home import Home
 from keelman.runtime.settings import load
+from keelman.spark.settings import Settings as SparkSettings
 from keelman.workers.client_properties import read_client_properties
 
 WORKLOADS = {
@@ -142,6 +143,42 @@ def test_a_spark_service_trusts_whom_its_agent_does_or_whom_its_own_file_says(tm
         assert f'trust = "{trust}"' in command_table(trust)["spark"](work, Home(tmp_path)).files["settings.toml"]
     (tmp_path / "spark.toml").write_text('trust = "mesh"')
     assert 'trust = "mesh"' in command_table()["spark"](work, Home(tmp_path)).files["settings.toml"]
+
+
+def test_a_driver_has_the_settings_of_its_cluster_over_those_of_its_node(tmp_path: Path) -> None:
+    home, own = Home(tmp_path), tmp_path / "own.properties"
+    own.write_text("spark.ui.enabled=true\nspark.cores.max=4\n")
+    (tmp_path / "spark.toml").write_text(
+        f'master = "local[1,1]"\nadvertised_address = "n1.example:7431"\nexecutor_cores = 8\n'
+        f'executor_python = "/usr/bin/python3"\nspark_properties = "{own}"\n'
+    )
+    spec = SparkWorkload(
+        host="127.0.0.1", port=7440, slot_port=7441, master="spark://m:7077", cluster="big",
+        properties={"spark.cores.max": "16"}, executor_cores=4, executor_memory_mb=900,
+    )  # fmt: skip
+    workload = Workload(name="spark/@big/1", node="n1", spec=WorkloadSpec(spark=spec))
+    command = COMMANDS["spark"](workload, home)
+    (tmp_path / "settings.toml").write_text(command.files["settings.toml"])
+    settings = load(SparkSettings, "spark", file=tmp_path / "settings.toml").settings
+    assert (settings.master, settings.cluster, settings.standby) == ("spark://m:7077", "big", True)
+    assert (settings.advertised_address, settings.port) == ("127.0.0.1:7441", 7440)
+    assert (settings.executor_cores, settings.executor_memory_mb) == (4, 900)
+    assert settings.executor_python == "/usr/bin/python3", "of the node, as the cluster has none"
+    assert settings.node == "@big/1", "its reports are not those of the node's own service"
+    assert settings.work_folder == home.workload("spark/@big/1") / "work"
+    assert settings.spark_properties == home.workload("spark/@big/1") / "spark-defaults.properties"
+    text = command.files["spark-defaults.properties"]
+    assert javaproperties.loads(text) == {"spark.ui.enabled": "true", "spark.cores.max": "16"}
+    assert command.ports == (("127.0.0.1", 7440), ("127.0.0.1", 7441))
+    own.unlink()
+    with pytest.raises(InvalidArgument, match=r"spark_properties of spark\.toml"):
+        COMMANDS["spark"](workload, home)
+
+
+def test_a_worker_waits_for_a_driver_of_its_spark_cluster(tmp_path: Path) -> None:
+    spec = WorkerWorkload(worker_cluster="x", host="127.0.0.1", port=8083, spark_cluster="big")
+    with pytest.raises(Unavailable, match="Spark cluster big has no driver yet"):
+        COMMANDS["worker"](Workload(name="worker/x/0", spec=WorkloadSpec(worker=spec)), Home(tmp_path))
 
 
 def test_a_worker_gets_its_plugins_behind_its_own_and_java_workers_what_they_know(tmp_path: Path) -> None:

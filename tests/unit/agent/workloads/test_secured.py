@@ -15,7 +15,7 @@ from keelman.agent.trust.trust import StateLink
 from keelman.agent.workloads.secured import HTTPS, commands_for
 from keelman.api.node.v1.workload_pb2 import BrokerWorkload, SparkWorkload, WorkerWorkload, Workload, WorkloadSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
-from keelman.rpc.credentials import Pems
+from keelman.rpc.credentials import PemFiles, Pems
 from keelman.rpc.membership import MemberFolder
 from keelman.runtime.home import Home, write_file
 from keelman.workers.properties.basic_auth import EXTENSION
@@ -126,6 +126,84 @@ def test_brokers_that_anybody_may_ask_are_refused(tmp_path: Path, spec: BrokerWo
     with pytest.raises(FailedPrecondition, match=message) as refused:
         prepared(tmp_path, HTTPS, broker=spec)
     assert refused.value.reason == "NOT_SECURED"
+
+
+LINK = {
+    "ssl.keystore.certificate.chain": "the chain",
+    "ssl.keystore.key": "the key",
+    "ssl.truststore.certificates": "the CA",
+}
+DRIVERS = "10.0.0.2:7430,10.0.0.3:7430"
+
+
+def driver(**fields: Any) -> SparkWorkload:
+    return SparkWorkload(host=AWAY, port=7430, master="spark://m:7077", cluster="big", **fields)
+
+
+def test_links_to_a_spark_cluster_keep_their_addresses_with_tls(tmp_path: Path) -> None:
+    spec = WorkerWorkload(
+        worker_cluster="x", host=AWAY, port=8083, https=True, properties=PASSWORDS,
+        spark_cluster="big", spark_address=DRIVERS, spark_client_properties=LINK,
+    )  # fmt: skip
+    command = prepared(tmp_path, HTTPS, worker=spec)
+    settings = tomllib.loads(command.files["settings.toml"])
+    assert settings["spark_address"] == DRIVERS
+    own = Home(tmp_path).workload("worker/x/0")
+    files = {name: Path(settings[name]) for name in ("spark_tls_certificate", "spark_tls_key", "spark_ca")}
+    assert {file.parent for file in files.values()} == {own}
+    assert [command.files[file.name] for file in files.values()] == ["the chain", "the key", "the CA"]
+    assert "the key" not in command.files["settings.toml"]
+
+    with pytest.raises(FailedPrecondition, match="no certificate of the installation's CA") as missing:
+        prepared(tmp_path, HTTPS, spark=driver(tls=True, slot_port=7431))
+    assert missing.value.reason == "NO_AUTHORITY"
+    authority = Authority()
+    issued = authority.issue("brokers", "keelman://broker/n1", AWAY)
+    folder = MemberFolder(tmp_path / "trust" / "broker")
+    folder.write(Pems(issued.chain_pem.encode(), issued.key_pem.encode(), authority.pem.encode()))
+    link = StateLink(lambda: Pems(roots=authority.pem.encode()))
+    certificate = Certificate(folder, Home(tmp_path).workloads, link, "s:1", "n1", (AWAY,))
+    certificate.begin()
+    command = prepared(tmp_path, HTTPS, certificate, spark=driver(tls=True, slot_port=7431))
+    settings = tomllib.loads(command.files["settings.toml"])
+    assert (settings["host"], settings["advertised_address"]) == (AWAY, f"{AWAY}:7431")
+    assert command.ports == ((AWAY, 7430), (AWAY, 7431))
+    own = Home(tmp_path).workload("spark/x/0")
+    chains = {settings[f"{prefix}tls_{name}"] for prefix in ("", "link_") for name in ("certificate", "key")}
+    assert chains == {str(own / KEYSTORE)}
+    assert {settings["tls_ca"], settings["link_client_ca"]} == {str(own / AUTHORITY)}
+    own.mkdir(parents=True)
+    for name in (KEYSTORE, AUTHORITY):
+        (own / name).write_text(command.files[name])
+    pems = PemFiles("spark", own / KEYSTORE, own / KEYSTORE, own / AUTHORITY).newest()
+    assert pems.roots.decode() == authority.pem, "one file with key and chain serves as both"
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"spark": driver()},
+        {
+            "worker": WorkerWorkload(
+                worker_cluster="x", host="127.0.0.1", spark_cluster="big", spark_address=f"127.0.0.1:1,{DRIVERS}"
+            )
+        },
+    ],
+)
+def test_links_to_a_spark_cluster_in_plain_text_are_refused(tmp_path: Path, kind: dict[str, Any]) -> None:
+    with pytest.raises(FailedPrecondition, match="Spark cluster big would be plain text") as refused:
+        prepared(tmp_path, HTTPS, **kind)
+    assert refused.value.reason == "NOT_SECURED"
+    assert "trust = installation" in refused.value.message
+    prepared(tmp_path, "mesh", **kind)
+    [spec] = kind.values()
+    here = type(spec)()
+    here.CopyFrom(spec)
+    if isinstance(here, SparkWorkload):
+        here.host = "127.0.0.1"
+    else:
+        here.spark_address = "127.0.0.1:1,127.0.0.1:2"
+    prepared(tmp_path, HTTPS, **dict.fromkeys(kind, here))
 
 
 def test_spark_keeps_to_loopback(tmp_path: Path) -> None:

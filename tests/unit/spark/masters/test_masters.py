@@ -97,6 +97,17 @@ def test_what_needs_its_node_does_not_fit_executors_elsewhere() -> None:
     assert "acme 1.4" in unfit(FAR, StartTicket(plugin=Plugin(name="acme 1.4", folder="/x")))
 
 
+def test_what_needs_its_node_does_not_fit_a_driver_on_another_host_whatever_its_master() -> None:
+    file = StartTicket(connector="lines", connector_config={"connector.class": "FileStreamSource"})
+    plugin = StartTicket(connector="acme", plugin=Plugin(name="acme 1.4", folder="/x"))
+    for master in (FAR, Master.of("local[4,1]"), Master.of("spark://127.0.0.1:7077")):
+        for ticket in (file, plugin):
+            problem = unfit(master, ticket, cluster="big")
+            assert "Spark cluster big runs its tasks on other hosts" in problem
+            assert "without a spark_cluster" in problem
+        assert unfit(master, StartTicket(connector_config={"connector.class": "VerifiableSource"}), "big") == ""
+
+
 def test_executors_of_a_connect_server_run_a_script_as_python(tmp_path: Path) -> None:
     script = tmp_path / "python"
     script.write_text(interpreter("/usr/bin/env", {"A": "b $c", "PYTHONPATH": "/x y"}, "keelman-pack"))
