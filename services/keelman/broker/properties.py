@@ -29,6 +29,7 @@ CLEANER_BUFFER_BYTES = 16 * 1024 * 1024
 # (a paused machine, a suspended container). A lone broker must not hand its partitions over at shutdown either: they
 # would have no leader for a moment, with the same loss. `old_self.py` ends its registration before the next start.
 SESSION_MS_ALONE, BEAT_MS_ALONE = 2**31 - 1, 500
+IDLE_MS_ALONE = 5_000  # no other controller reads its empty records, each of which it syncs to the disk; by default 500
 # A killed broker may not come back before its cluster has fenced its earlier registration. Kafka's 9 s (and a heartbeat
 # each 2 s) guard against needless moves of leaders.
 SESSION_MS, BEAT_MS = 6_000, 1_000
@@ -100,7 +101,9 @@ def _habits(replicas: int) -> dict[str, str]:
         "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
         "offsets.topic.replication.factor": str(replicas),
     }
-    if not alone:
+    if alone:
+        properties["metadata.max.idle.interval.ms"] = str(IDLE_MS_ALONE)
+    else:
         properties["request.timeout.ms"] = str(REQUEST_MS)
         properties["socket.connection.setup.timeout.ms"] = str(CONNECT_MS)
         properties["socket.connection.setup.timeout.max.ms"] = str(REQUEST_MS)

@@ -21,6 +21,7 @@ GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 QUICK = {
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
+    "metadata.max.idle.interval.ms": "5000",
     "replica.lag.time.max.ms": "3000",
     "controller.quorum.fetch.timeout.ms": "2000",
     "controller.quorum.election.timeout.ms": "1000",

@@ -43,6 +43,8 @@ def test_a_broker_alone_is_never_given_up_but_its_old_self_soon_is(tmp_path):
     voters = tuple(f"{n}@host{n}:9093" for n in (1, 2, 3))
     many = server_properties(Settings(home=tmp_path, voters=voters))
     assert int(many["broker.session.timeout.ms"]) < 10_000
+    idle = "metadata.max.idle.interval.ms"
+    assert (whole[idle], idle in many) == ("5000", False)
     assert (whole["controlled.shutdown.enable"], many["controlled.shutdown.enable"]) == ("false", "true")
 
 

@@ -35,8 +35,10 @@ log = get_logger()
 LOOK_SECONDS = 0.5
 # The master answered just before; Spark itself would try for a minute, and again after each 20 s only.
 OPEN_SECONDS = 30.0
+# A local Spark asks nobody: it takes as long as a busy machine needs, and the end of its JVM is noticed.
+OPEN_LOCAL_SECONDS = 300.0
 # A JVM that is silent for this time starts no slots either, and its end takes the running ones along.
-FROZEN_SECONDS = 30.0
+FROZEN_SECONDS = 60.0
 
 
 def load_pyspark() -> None:
@@ -226,9 +228,10 @@ async def driver(
 
         async def open_it() -> None:
             nonlocal session
-            late = Unavailable(f"no Spark on {master.shown}: no answer for {OPEN_SECONDS:g} s", reason="SPARK_LOST")
+            seconds = open_seconds(master)
+            late = Unavailable(f"no Spark on {master.shown}: no answer for {seconds:g} s", reason="SPARK_LOST")
             try:
-                async with deadline(OPEN_SECONDS, late):
+                async with deadline(seconds, late):
                     session = await in_thread(partial(open_session, gateway, configuration))[1]
             except Unavailable:
                 raise
@@ -247,6 +250,11 @@ async def driver(
             yield None if session is None else Driver(session, process, cluster)
         finally:
             await loop.run_in_executor(None, forget_session)
+
+
+def open_seconds(master: Master) -> float:
+    """Returns how long Spark's session may take to open once its JVM runs."""
+    return OPEN_SECONDS if master.hosts else OPEN_LOCAL_SECONDS
 
 
 async def ended(process: Process) -> Unavailable:

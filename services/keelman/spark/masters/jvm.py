@@ -14,7 +14,7 @@ from keelman.runtime.java.installation import Java
 from keelman.runtime.processes.die_with_parent import tethered
 from keelman.spark.masters.class_archive import archive_of
 
-START_SECONDS = 120.0
+START_SECONDS = 300.0
 END_SECONDS = 1.5
 # The packages that Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions).
 OPENED = (

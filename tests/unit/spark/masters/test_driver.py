@@ -9,7 +9,8 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-from keelman.spark.masters.driver import load_pyspark
+from keelman.spark.masters.driver import load_pyspark, open_seconds
+from keelman.spark.masters.master import Master
 
 
 @pytest.fixture
@@ -26,6 +27,11 @@ def lost() -> Iterator[int]:
         thread.start()
         yield server.getsockname()[1]
         thread.join()
+
+
+def test_a_local_spark_has_as_long_as_a_busy_machine_needs_and_a_silent_cluster_has_not() -> None:
+    assert open_seconds(Master.of("local[256,1]")) >= 300
+    assert open_seconds(Master.of("spark://h:7077")) == 30
 
 
 def test_a_lost_jvm_is_not_told_by_py4j(lost: int, caplog: pytest.LogCaptureFixture) -> None:
