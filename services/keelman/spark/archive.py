@@ -20,9 +20,9 @@ from keelman.spark.masters.class_archive import linked_archive
 from keelman.spark.masters.driver import load_pyspark, open_session, session_configuration
 from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jvm import JvmGateway, command, end, jvm
-from keelman.spark.masters.master import Master
 from keelman.spark.service import package_roots
 from keelman.spark.settings import Settings
+from keelman.workers.spark_master import Master
 
 WRITE_SECONDS = 300.0
 MASTER = Master.of("local[4,1]")

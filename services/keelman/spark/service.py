@@ -34,7 +34,7 @@ from keelman.spark.masters.demand import Demand
 from keelman.spark.masters.driver import driver
 from keelman.spark.masters.executors import Executors, executor_python, properties, slot_variables
 from keelman.spark.masters.jobs import Spark, SparkJobs
-from keelman.spark.masters.master import Master, MasterKind, unfit
+from keelman.spark.masters.master import unfit
 from keelman.spark.masters.master_line import MasterLine
 from keelman.spark.masters.pack import FOLDER, Pack
 from keelman.spark.masters.resources import EXECUTOR_CORES, cores_of
@@ -44,6 +44,7 @@ from keelman.spark.reach import ShortageNote
 from keelman.spark.settings import Settings
 from keelman.spark.waits import settled
 from keelman.workers.client_properties import read_client_properties
+from keelman.workers.spark_master import Master, MasterKind
 
 log = get_logger()
 

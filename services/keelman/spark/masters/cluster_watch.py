@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from keelman.spark.masters.executor_watch import ExecutorWatch
 from keelman.spark.masters.liveness import Liveness
-from keelman.spark.masters.master import Master, MasterKind
 from keelman.spark.masters.master_line import MasterLine
+from keelman.workers.spark_master import Master, MasterKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.spark.data_sets.reads import SCHEMA, PartRequest, Split, Work
 from keelman.spark.masters.jobs import short
-from keelman.spark.masters.master import Master
 from keelman.spark.masters.pack import FOLDER, Pack
+from keelman.workers.spark_master import Master
 
 log = get_logger()
 

@@ -27,8 +27,8 @@ from keelman.spark.masters.cluster_watch import ClusterWatch
 from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
 from keelman.spark.masters.jvm import JvmGateway, command, jvm
-from keelman.spark.masters.master import Master
 from keelman.spark.slots.shortage import Shortage
+from keelman.workers.spark_master import Master
 
 log = get_logger()
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import javaproperties
 
 from keelman.model.errors import InvalidArgument
-from keelman.spark.masters.master import Master, MasterKind
 from keelman.spark.masters.pack import FOLDER, Pack, python_version
 from keelman.spark.masters.resources import resources
 from keelman.spark.masters.slot_home import split_address
 from keelman.spark.settings import Settings
+from keelman.workers.spark_master import Master, MasterKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Sequence
 
-from keelman.spark.masters.master import Master
+from keelman.workers.spark_master import Master
 
 CONNECT_SECONDS = 3.0
 AGAIN_SECONDS = 0.5

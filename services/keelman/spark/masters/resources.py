@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.model.errors import InvalidArgument
-from keelman.spark.masters.master import Master, MasterKind
 from keelman.spark.settings import Settings
+from keelman.workers.spark_master import Master, MasterKind
 
 IDLE_SECONDS = 60
 # Executors mostly pass bytes on, so theirs is tuned for a quick start and a small size, as the driver's JVM.

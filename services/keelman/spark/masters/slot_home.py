@@ -8,8 +8,8 @@ from pathlib import Path
 from keelman.model.errors import InvalidArgument
 from keelman.model.workload import joined_address
 from keelman.rpc.server import Tls, is_loopback
-from keelman.spark.masters.master import Master
 from keelman.spark.settings import Settings
+from keelman.workers.spark_master import Master
 
 
 @dataclass(frozen=True, slots=True)

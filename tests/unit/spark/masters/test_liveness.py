@@ -13,9 +13,9 @@ import pytest
 from keelman.model.errors import Unavailable
 from keelman.runtime.processes.ports import free_ports
 from keelman.spark.masters.liveness import FIRST_SECONDS, MOST_SECONDS, RESTARTED_SECONDS, Liveness
-from keelman.spark.masters.master import Master
 from keelman.spark.masters.master_line import MasterLine
 from keelman.spark.masters.restarted_spark import MAX_FAILURES, RestartedSpark
+from keelman.workers.spark_master import Master
 from support.eventually import eventually
 
 

@@ -19,11 +19,12 @@ from keelman.runtime.settings import load
 from keelman.spark.masters.connect import interpreter
 from keelman.spark.masters.executors import Executors
 from keelman.spark.masters.jobs import short
-from keelman.spark.masters.master import Master, MasterKind, unfit
+from keelman.spark.masters.master import unfit
 from keelman.spark.masters.pack import MANIFEST, Pack, installed, python_version
 from keelman.spark.masters.slot_home import SlotHome, SlotListener
 from keelman.spark.service import open_slot_listener
 from keelman.spark.settings import Settings
+from keelman.workers.spark_master import Master, MasterKind
 
 FAR = Master.of("spark://far:7077")
 

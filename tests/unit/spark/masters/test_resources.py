@@ -6,9 +6,9 @@ import pytest
 
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.processes.processors import processors
-from keelman.spark.masters.master import Master
 from keelman.spark.masters.resources import cores_of, resources
 from keelman.spark.settings import Settings
+from keelman.workers.spark_master import Master
 
 FAR, NEAR = Master.of("spark://far:7077"), Master.of("spark://127.0.0.1:7077")
 SMALL = Settings(max_slots=7, executor_cores=2)
