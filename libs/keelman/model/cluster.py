@@ -255,6 +255,9 @@ class WorkerClusterSpec:
     by keelman, not by the user."""
     spark_cluster: str = ""
     """The Spark cluster that runs its tasks; empty: a Spark service of each worker's node."""
+    spark_client_properties: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Client properties of its workers' links to the drivers of a Spark cluster, with a certificate by which these know
+    it; set by keelman, not by the user."""
 
     @property
     def plugin_set(self) -> PluginSet:

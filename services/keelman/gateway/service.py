@@ -48,8 +48,9 @@ FORWARDED = {
     "access": ("authority", "join_token", "join"),
     "node": ("node", "workload", "plan"),
     "connect": (
-        "broker_cluster", "worker_cluster", "worker_configuration", "worker", "plugin", "plugin_import", "secret",
-        "document", "operation", "connector_definition", "dedicated_connector", "topic", "batch",
+        "broker_cluster", "worker_cluster", "spark_cluster", "worker_configuration", "worker", "plugin",
+        "plugin_import", "secret", "document", "operation", "connector_definition", "dedicated_connector", "topic",
+        "batch",
     ),
     "copy": ("copy_run",),
     "event": ("watch", "audit_event"),

@@ -9,6 +9,7 @@ from typing import Any
 from google.protobuf.message import Message
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
+from keelman.api.connect.v1.spark_cluster_pb2 import SparkClusterSpec
 from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
@@ -28,6 +29,7 @@ NAMED = frozenset(
         "keelman.api.node.v1.NodeService",
         "keelman.api.connect.v1.BrokerClusterService",
         "keelman.api.connect.v1.WorkerClusterService",
+        "keelman.api.connect.v1.SparkClusterService",
         "keelman.api.connect.v1.TopicService",
         "keelman.api.connect.v1.ConnectorDefinitionService",
         "keelman.api.connect.v1.DedicatedConnectorService",
@@ -133,12 +135,16 @@ def _check_spec(spec: Any) -> None:
             check_topic_counts("spec", spec.partitions, spec.replication_factor)
             if spec.topic:
                 checked_topic("spec.topic", spec.topic)
+        case SparkClusterSpec():
+            _check_names("spec.nodes", spec.nodes)
         case NodeSpec():
             check_limits("spec.capacity", spec.capacity.cpus, spec.capacity.memory_bytes)
 
 
 def _check_worker_cluster(spec: WorkerClusterSpec) -> None:
     _check_names("spec.nodes.names", spec.nodes.names)
+    if spec.spark_cluster:
+        checked_name("spec.spark_cluster", spec.spark_cluster)
     check_count("spec.count", spec.count)
     check_labels("spec.node_selector", spec.node_selector)
     check_limits("spec.limits", spec.limits.cpus, spec.limits.memory_bytes)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.node import Node, NodeFigures
+from keelman.model.spark_cluster import SparkCluster
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.database.failpoints import hit
 from keelman.state.nouns import plan as plans
@@ -26,6 +27,7 @@ CHECK_SECONDS = 300.0
 """How often everything is planned, whatever changed."""
 LATE_SECONDS = 10.0
 """How long planning is put off while agents wait: they report what the plan is made from."""
+PLANNED = (BrokerCluster, WorkerCluster, SparkCluster)
 FIGURES_SECONDS = 5.0
 """How long the figures of hosts are used before they are read again."""
 
@@ -73,7 +75,7 @@ class Executor:
         """Called with the revision up to which another process, the leader, has planned."""
         self._unplanned = {key: noted for key, noted in self._unplanned.items() if noted[1] > revision}
 
-    def observed(self, cluster: BrokerCluster | WorkerCluster) -> int:
+    def observed(self, cluster: BrokerCluster | WorkerCluster | SparkCluster) -> int:
         """Returns the newest generation of a cluster that has been planned; 0 before a leader's first plan."""
         if self._leads and self._checked is None:
             return 0
@@ -81,8 +83,8 @@ class Executor:
 
     def _note_unplanned(self, pairs: Iterable[tuple[Resource | None, Resource | None]]) -> None:
         for old, new in pairs:
-            if isinstance(new, (BrokerCluster, WorkerCluster)):
-                before = old.generation if isinstance(old, (BrokerCluster, WorkerCluster)) else 0
+            if isinstance(new, PLANNED):
+                before = old.generation if isinstance(old, PLANNED) else 0
                 if before != new.generation:
                     first = self._unplanned.get((new.NOUN, new.name), (before, 0))[0]
                     self._unplanned[(new.NOUN, new.name)] = first, self.store.revision
@@ -176,6 +178,8 @@ def _apply(tx: Transaction, plan: Plan) -> None:
     for name, note in plan.worker_notes.items():
         tx.put(dataclasses.replace(tx.snapshot.worker_clusters[name], note=note))
         hit("plan-noted")
+    for name, note in plan.spark_notes.items():
+        tx.put(dataclasses.replace(tx.snapshot.spark_clusters[name], note=note))
     for name, back in plan.went_back.items():
         cluster = tx.snapshot.worker_clusters[name]
         history = dataclasses.replace(cluster.plugin_history, went_back=back)

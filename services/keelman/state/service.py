@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import gc
 from collections.abc import AsyncIterator, Coroutine, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from keelman.state.brokers.access import AccessKeeper
 from keelman.state.brokers.external import ExternalProbe
 from keelman.state.brokers.farewells import Farewells
 from keelman.state.brokers.in_sync import InSyncProbe
+from keelman.state.clusters.link_certificates import LinkCertificates
 from keelman.state.clusters.settling import settle
 from keelman.state.clusters.worker_urls import WorkerUrls
 from keelman.state.dedicated.policy import NamedBrokers
@@ -104,9 +106,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         copy_runs, watch = CopyRunApi(store, reports, commits), WatchApi(store, commits, tail)
         topics, trail = TopicLook(store, commits), AuditTrail(store.database, settings.audit_events_kept)
         connectors = await stack.enter_async_context(_workers(store, reports, settings))
+        trust = await Trust.of(settings, store)
+        limits = replace(limits, link_tls=trust.authorities is not None)
         executor = _executor(led, limits, sessions, exchange, settings)
         store.listen(executor.changed)
-        trust = await Trust.of(settings, store)
         parts = NounParts(
             store, sessions, reports, plugins, executor, topics, limits.chosen_ports, commits, limits.buckets,
             trust.authorities, NamedBrokers(limits.policy_rules),
@@ -279,6 +282,7 @@ def _reconcilers(
     )
     in_sync = Reconciler("in-sync", InSyncProbe(store).reconcile, IN_SYNC_SECONDS)
     access = Reconciler("access", AccessKeeper(store, members).reconcile, ACCESS_SECONDS)
+    links = Reconciler("link-certificates", LinkCertificates(store, members).reconcile, ACCESS_SECONDS)
     yield "farewells", Farewells(store).run
     retention = Retention(store, settings.operations_kept_seconds, settings.operations_kept)
     for reconciler, *subjects in (
@@ -286,6 +290,7 @@ def _reconcilers(
         (probe, BROKER_CLUSTER),
         (in_sync, BROKER_CLUSTER),
         (access, BROKER_CLUSTER, WORKER_CLUSTER),
+        (links, WORKER_CLUSTER),
     ):
         yield reconciler.name, reconciler.run
         yield f"{reconciler.name}-waker", partial(_wake, commits, reconciler, *subjects)

@@ -17,17 +17,20 @@ from keelman.model.cluster import (
 )
 from keelman.model.node import Node, NodeFigures, NodeState
 from keelman.model.plugins.plugin_set import PluginRef
+from keelman.model.spark_cluster import SparkCluster, SparkClusterSpec
 from keelman.model.workload import (
     BrokerSpec,
     Goal,
     ProcessState,
     ResourceLimits,
+    SparkSpec,
     WorkerSpec,
     Workload,
     WorkloadKind,
     WorkloadStatus,
     spark_name,
 )
+from keelman.state.clusters.spark_status import spark_cluster_status
 from keelman.state.clusters.status import broker_cluster_status, worker_cluster_status
 from keelman.state.planning.draft import Limits
 from keelman.state.planning.kept_brokers import brokers_of, running_mark
@@ -35,12 +38,12 @@ from keelman.state.planning.pinned import pinned_workloads
 from keelman.state.planning.planner import Plan, make_plan
 from keelman.state.planning.rollout import restarted, updated
 from keelman.state.planning.scope import Scope
-from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD, Snapshot
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, SPARK_CLUSTER, WORKER_CLUSTER, WORKLOAD, Snapshot
 from support.state.snapshots import snapshot_of
 from support.worlds.script import ScriptWorld
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
-LIMITS = Limits(worker_ports=range(8083, 8087), broker_ports=range(9092, 9100), spark_ports=range(7430, 7433))
+LIMITS = Limits(worker_ports=range(8083, 8087), broker_ports=range(9092, 9100), spark_ports=range(7430, 7440))
 OBEYED = {
     Goal.RUNNING: ProcessState.RUNNING,
     Goal.STOPPED: ProcessState.STOPPED,
@@ -52,7 +55,7 @@ GOALS = {"start": ClusterGoal.RUNNING, "stop": ClusterGoal.STOPPED, "delete": Cl
 def changes(old: Snapshot, new: Snapshot) -> list[tuple]:
     """The old and the new resource, for each that differs."""
     pairs = []
-    for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD):
+    for noun in (NODE, BROKER_CLUSTER, WORKER_CLUSTER, SPARK_CLUSTER, WORKLOAD):
         before, after = old.resources(noun), new.resources(noun)
         pairs += [(before.get(n), after.get(n)) for n in before.keys() | after.keys()]
     return [pair for pair in pairs if pair[0] != pair[1]]
@@ -61,10 +64,13 @@ def changes(old: Snapshot, new: Snapshot) -> list[tuple]:
 class World(ScriptWorld):
     """A snapshot that commands can change."""
 
+    limits = LIMITS
+
     def __init__(self) -> None:
         self.nodes: dict[str, Node] = {}
         self.brokers: dict[str, BrokerCluster] = {}
         self.workers: dict[str, WorkerCluster] = {}
+        self.sparks: dict[str, SparkCluster] = {}
         self.workloads: dict[str, Workload] = {}
         self.lingering: set[str] = set()
         """Spark services that may run without a worker."""
@@ -72,11 +78,13 @@ class World(ScriptWorld):
 
     def plan(self, scope: Scope | None = None) -> Plan:
         """The plan for the present state, or for a part of it."""
-        return make_plan(self.snapshot, LIMITS, scope, lingers=self.lingering.__contains__)
+        return make_plan(self.snapshot, self.limits, scope, lingers=self.lingering.__contains__)
 
     @property
     def snapshot(self) -> Snapshot:
-        return snapshot_of(dict(self.nodes), dict(self.brokers), dict(self.workers), dict(self.workloads))
+        return snapshot_of(
+            dict(self.nodes), dict(self.brokers), dict(self.workers), dict(self.sparks), dict(self.workloads)
+        )
 
     def do_node(self, name: str, state: str, host: str = "127.0.0.1", cpus: str = "0", memory: str = "0") -> None:
         old = self.nodes.get(name)
@@ -144,6 +152,37 @@ class World(ScriptWorld):
         spec = ExternalBrokers(bootstrap)
         self.brokers[name] = BrokerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.RUNNING, spec, reachable=True)
 
+    def do_spark(self, name: str, **fields: str) -> None:
+        """Creates a Spark cluster, or changes its spec."""
+        old = self.sparks.get(name)
+        spec = SparkClusterSpec("spark://m:7077") if old is None else old.spec
+        for key, value in fields.items():
+            changed: object = int(value) if key in ("drivers", "executor_cores") else value
+            changed = tuple(filter(None, value.split(","))) if key == "nodes" else changed
+            spec = dataclasses.replace(spec, **{key: changed})
+        made = SparkCluster(name, name, TIME, TIME, 1, "", spec)
+        self.sparks[name] = made if old is None else dataclasses.replace(old, spec=spec, generation=old.generation + 1)
+
+    def do_despark(self, name: str) -> None:
+        """Deletes a Spark cluster."""
+        del self.sparks[name]
+
+    def do_links(self) -> list[str]:
+        """The addresses of the Spark services of workers that shall run."""
+        workers = [w for w in self.workloads.values() if isinstance(w.spec, WorkerSpec) and w.goal is Goal.RUNNING]
+        specs = sorted((w.name, w.spec) for w in workers if isinstance(w.spec, WorkerSpec))
+        return [f"{name}: {spec.spark_cluster or 'node'} {spec.spark_address}" for name, spec in specs] or ["none"]
+
+    def do_drivers(self, name: str) -> list[str]:
+        """The status of a Spark cluster, and the settings of its drivers."""
+        seen = spark_cluster_status(self.sparks[name], self.snapshot)
+        lines = [f"spark {name}: {seen.state} {seen.reason} {seen.message}".rstrip()]
+        for driver in self.snapshot.workloads_in(WorkloadKind.SPARK, name):
+            spec = driver.spec
+            assert isinstance(spec, SparkSpec)
+            lines.append(f"  {driver.name} {driver.node} {spec.master} {spec.port}/{spec.slot_port} {driver.goal}")
+        return lines
+
     def do_workers(self, name: str, on: str, **fields: str) -> None:
         spec = self._spec(WorkerClusterSpec(on), fields)
         self.workers[name] = WorkerCluster(name, name, TIME, TIME, 1, "", ClusterGoal.STOPPED, spec)
@@ -168,6 +207,8 @@ class World(ScriptWorld):
                     spec = dataclasses.replace(spec, reserved_ports=tuple(int(p) for p in value.split(",") if p))
                 case "port" | "metrics_port" | "admin_port":
                     spec = dataclasses.replace(spec, **{key: int(value)})
+                case "spark":
+                    spec = dataclasses.replace(spec, spark_cluster=value)
                 case "tenant":
                     spec = dataclasses.replace(spec, tenant=value)
                 case "https":
@@ -303,7 +344,7 @@ class World(ScriptWorld):
         for change in plan.changes:
             where = f"from {change.from_node} to {change.node}" if change.from_node else f"on {change.node}"
             lines.append(f"{change.action} {change.workload} {where}: {change.reason}")
-        notes = {**plan.broker_notes, **plan.worker_notes}
+        notes = {**plan.broker_notes, **plan.spark_notes, **plan.worker_notes}
         return lines + [f"! {name}: {note}".rstrip() for name, note in notes.items()]
 
     def do_why(self) -> list[str]:
@@ -344,6 +385,9 @@ class World(ScriptWorld):
         for name, note in plan.broker_notes.items():
             self.brokers[name] = dataclasses.replace(self.brokers[name], note=note)
             said.append(f"! brokers {name}: {note}")
+        for name, note in plan.spark_notes.items():
+            self.sparks[name] = dataclasses.replace(self.sparks[name], note=note)
+            said.append(f"! spark {name}: {note}")
         for name, note in plan.worker_notes.items():
             self.workers[name] = dataclasses.replace(self.workers[name], note=note)
             said.append(f"! workers {name}: {note}")

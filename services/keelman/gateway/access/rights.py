@@ -137,6 +137,13 @@ _SERVICES: Mapping[str, Mapping[str, Needs]] = {
         "UpdateSecret": _SECRETS,
         "DeleteSecret": _SECRETS,
     },
+    "keelman.api.connect.v1.SparkClusterService": {
+        "GetSparkCluster": _view(),
+        "ListSparkClusters": _view(),
+        "CreateSparkCluster": _clusters(),
+        "UpdateSparkCluster": _clusters(),
+        "DeleteSparkCluster": _clusters(),
+    },
     "keelman.api.connect.v1.TopicService": {
         "GetTopic": _view(),
         "ListTopics": _view(),

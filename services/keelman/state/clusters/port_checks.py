@@ -7,18 +7,18 @@ from typing import TypeAlias
 
 from keelman.model.cluster import ManagedBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.model.workload import WorkloadKind
+from keelman.model.workload import Workload, WorkloadKind
 from keelman.state.planning.places import port_owners
 from keelman.state.resources.checks import origin_facts
 from keelman.state.resources.origins import WORDS, is_past
-from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, Snapshot
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, SPARK_CLUSTER, WORKER_CLUSTER, Snapshot
 
 _Holder: TypeAlias = tuple[str, str]
 """Noun and name."""
 _KINDS = {
     WorkloadKind.BROKER: BROKER_CLUSTER,
     WorkloadKind.WORKER: WORKER_CLUSTER,
-    WorkloadKind.SPARK: NODE,
+    WorkloadKind.SPARK: SPARK_CLUSTER,
 }
 
 
@@ -47,7 +47,8 @@ def _origin_of(holder: _Holder, snapshot: Snapshot) -> dict[str, str]:
     noun, name = holder
     if noun == NODE:
         return {}
-    return origin_facts(snapshot.resources(noun)[name].spec.annotations.origin)
+    cluster = snapshot.resources(noun).get(name)  # a deleted Spark cluster's drivers end after it
+    return {} if cluster is None else origin_facts(cluster.spec.annotations.origin)
 
 
 def _check_port(field_and_port: tuple[str, int], mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> None:
@@ -61,12 +62,19 @@ def _check_port(field_and_port: tuple[str, int], mine: _Holder, nodes: Sequence[
         )
 
 
+def _holder(owner: Workload) -> _Holder:
+    """Returns the cluster of a workload, or the node of a node's Spark service."""
+    if owner.kind is WorkloadKind.SPARK and not owner.cluster:
+        return NODE, owner.node
+    return _KINDS[owner.kind], owner.cluster
+
+
 def _owners(port: int, mine: _Holder, nodes: Sequence[str], snapshot: Snapshot) -> Iterator[_Holder]:
     """Yields the owners of the port on the given nodes; without given nodes, none if the port is free on some node."""
     holders: dict[str, list[_Holder]] = {}
     for node in nodes or [n.name for n in snapshot.nodes.values() if n.takes_new]:
         owners = [snapshot.workloads[owner] for owner in port_owners(snapshot, node, port)]
-        holders[node] = [(_KINDS[o.kind], o.cluster or o.node) for o in owners]
+        holders[node] = [_holder(owner) for owner in owners]
         holders[node] = [holder for holder in holders[node] if holder != mine and not is_past(*holder, snapshot)]
         if not nodes and not holders[node]:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from keelman.model.workload import WorkloadKind
 from keelman.state.clusters.kafka_names import rivals_of, users_of_kafka
 from keelman.state.clusters.status import with_status
-from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, WORKER_CLUSTER, WORKLOAD
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, SPARK_CLUSTER, WORKER_CLUSTER, WORKLOAD
 from keelman.state.resources.transaction import Transaction
 
 CLUSTERS = {WorkloadKind.BROKER: BROKER_CLUSTER, WorkloadKind.WORKER: WORKER_CLUSTER}
@@ -28,17 +28,22 @@ def settle(tx: Transaction) -> None:
 def _touched(tx: Transaction) -> tuple[set[str], set[str]]:
     """Returns the broker clusters and worker clusters whose status may change by the transaction's writes."""
     changed = {kind: set(tx.snapshot.changes(noun)) for kind, noun in CLUSTERS.items()}
-    nodes = set(tx.snapshot.changes(NODE))
+    nodes, sparks = set(tx.snapshot.changes(NODE)), set(tx.snapshot.changes(SPARK_CLUSTER))
     for name, workload in tx.snapshot.changes(WORKLOAD).items():
         for state in (tx.before.workloads.get(name), workload):
             if state is not None and state.kind is WorkloadKind.SPARK:
                 nodes.add(state.node)
+                sparks |= {state.cluster} - {""}
             elif state is not None:
                 changed[state.kind].add(state.cluster)
     for node in nodes:
         for workload in tx.snapshot.workloads_on(node):
             if workload.kind in changed:
                 changed[workload.kind].add(workload.cluster)
+            elif workload.cluster:
+                sparks.add(workload.cluster)
+    for spark in sparks:
+        changed[WorkloadKind.WORKER] |= {worker.cluster for worker in tx.snapshot.linked_to(spark)}
     return changed[WorkloadKind.BROKER], changed[WorkloadKind.WORKER] | _sharing_names(tx)
 
 

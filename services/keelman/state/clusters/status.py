@@ -19,14 +19,17 @@ from keelman.model.cluster import (
 from keelman.model.workload import (
     LASTING,
     REACH_PROBLEMS,
+    SPARK_PROBLEMS,
     Goal,
     ProcessState,
     WorkerSpec,
     Workload,
     WorkloadKind,
+    spark_cluster_of,
     spark_of,
 )
 from keelman.state.clusters.kafka_names import clash
+from keelman.state.clusters.spark_status import is_served, present_drivers, spark_cluster_status
 from keelman.state.planning.draft import ports_taken
 from keelman.state.planning.kept_brokers import brokers_of, nodes_with_brokers
 from keelman.state.planning.rollout import rollout_of
@@ -76,12 +79,13 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
         workers = [w for w in workers if w.goal is not Goal.REMOVED]
     names = {spark_of(w) for w in workers if needs_spark(w)}
     sparks = [snapshot.workloads[name] for name in sorted(names) if name in snapshot.workloads]
+    drivers = _without_service(workers, snapshot)
     state, message = _state(cluster.goal, cluster.note, workers, cluster.wanted_workers, snapshot)
     if cluster.goal is ClusterGoal.RUNNING:
-        broken = [s for s in sparks if s.is_broken]
+        broken = [_why_failed(s) for s in sparks if s.is_broken] + drivers
         if broken:
-            state, message = ClusterState.DEGRADED, "; ".join(filter(None, [message, *map(_why_failed, broken)]))
-        elif state is ClusterState.RUNNING and not all(s.is_in(ProcessState.RUNNING) for s in sparks):
+            state, message = ClusterState.DEGRADED, "; ".join(filter(None, [message, *broken]))
+        elif state is ClusterState.RUNNING and not _are_served(workers, sparks, snapshot):
             state, message = ClusterState.STARTING, "the Spark service is starting"
     ready = [w for w in workers if w.is_in(ProcessState.RUNNING) and not snapshot.is_offline(w.node)]
     rollout = rollout_of(cluster, workers, snapshot)
@@ -91,6 +95,28 @@ def worker_cluster_status(cluster: WorkerCluster, snapshot: Snapshot) -> WorkerC
     stuck = cluster.goal is ClusterGoal.RUNNING and is_stuck((*workers, *sparks), cluster.spec.ports)
     urls = tuple(_rest_url(w) for w in ready)
     return WorkerClusterStatus(state, message, len(ready), urls, rollout, stuck, leaving)
+
+
+def _are_served(workers: Sequence[Workload], sparks: Sequence[Workload], snapshot: Snapshot) -> bool:
+    """Returns whether these Spark services of nodes run, and a driver of each Spark cluster of the workers."""
+    clusters = {spark_cluster_of(w) for w in workers} - {""}
+    served = all(is_served(present_drivers(name, snapshot), snapshot) for name in clusters)
+    return served and all(s.is_in(ProcessState.RUNNING) for s in sparks)
+
+
+def _without_service(workers: Sequence[Workload], snapshot: Snapshot) -> list[str]:
+    """Returns why Spark clusters of these workers do not copy, for people: no driver runs and one is broken, or those
+    that run have no executors. A standby that is broken keeps nobody from copying."""
+    problems = []
+    for name in sorted({spark_cluster_of(w) for w in workers} - {""}):
+        cluster = snapshot.spark_clusters.get(name)
+        if cluster is None:
+            continue
+        status = spark_cluster_status(cluster, snapshot)
+        lacks = status.reason in SPARK_PROBLEMS or not is_served(present_drivers(name, snapshot), snapshot)
+        if status.state is ClusterState.DEGRADED and lacks:
+            problems.append(f"spark cluster {name}: {status.message}")
+    return problems
 
 
 def _rest_url(worker: Workload) -> str:

@@ -14,6 +14,7 @@ from keelman.model.rules.names import checked_name
 from keelman.state.clusters.goals import check_not_deleted
 from keelman.state.clusters.kafka_names import check_own_names
 from keelman.state.clusters.port_checks import check_ports_free
+from keelman.state.clusters.spark_clusters import check_named
 from keelman.state.kafka.access_rules import OF_KAFKA
 from keelman.state.kafka.properties import check_worker_properties
 from keelman.state.resources.checks import check_nodes, check_same
@@ -52,6 +53,7 @@ def check(name: str, spec: WorkerClusterSpec, snapshot: Snapshot) -> None:
             raise InvalidArgument.of("spec.autoscale", spec.engine, legal)
     if spec.tenant:
         checked_name("spec.tenant", spec.tenant)
+    check_named(spec, snapshot)
     _check_allowed("spec.allowed_topics", spec.allowed_topics, INTERNAL_TOPICS)
     _check_allowed("spec.allowed_groups", spec.allowed_groups, ())
     field_checks.check_routes("spec.routes", spec.routes)

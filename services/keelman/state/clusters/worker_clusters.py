@@ -46,8 +46,13 @@ def update(
 
 
 def _with_kept_credentials(spec: WorkerClusterSpec, old: WorkerClusterSpec) -> WorkerClusterSpec:
-    """Returns a changed spec with the certificate that the brokers know, if they are the same brokers."""
-    return dataclasses.replace(spec, credentials=old.credentials if spec.broker_cluster == old.broker_cluster else {})
+    """Returns a changed spec with the certificate that the brokers know, if they are the same brokers, and that of its
+    links to a Spark cluster, if it names one."""
+    return dataclasses.replace(
+        spec,
+        credentials=old.credentials if spec.broker_cluster == old.broker_cluster else {},
+        spark_client_properties=old.spark_client_properties if spec.spark_cluster else {},
+    )
 
 
 def scale(tx: Transaction, name: str, etag: str, workers: int) -> WorkerCluster:

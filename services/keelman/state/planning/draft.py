@@ -45,6 +45,8 @@ class Limits:
     buckets_region: str = ""
     policy_rules: Mapping[str, str] = field(default_factory=dict)
     """Worker properties with the installation's policy for connectors."""
+    link_tls: bool = False
+    """Drivers of Spark clusters and their workers have certificates of the installation's CA."""
 
 
 class NoPort(Exception):
@@ -67,6 +69,7 @@ class Draft:
         """Spark services that this plan wants to run, by name."""
         self.broker_notes: dict[str, str] = {}
         self.worker_notes: dict[str, str] = {}
+        self.spark_notes: dict[str, str] = {}
         self.went_back: dict[str, WentBack] = {}
         """Worker clusters that go back to their former plugins in this plan."""
         self.reasons: dict[str, str] = {}

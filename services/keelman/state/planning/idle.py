@@ -25,9 +25,8 @@ class IdleSparks:
         """Notes which Spark services of these nodes are idle from now on, and which no longer are."""
         idle = {name: found for name, found in self._since.items() if found[0] not in nodes}
         for node in nodes:
-            workloads = snapshot.workloads_on(node)
-            for spark in sparks_of(workloads):
-                if spark.goal is Goal.RUNNING and not is_used(spark, workloads):
+            for spark in sparks_of(snapshot.workloads_on(node)):
+                if spark.goal is Goal.RUNNING and not is_used(spark, snapshot):
                     idle[spark.name] = self._since.get(spark.name, (node, now))
         self._since = idle
 

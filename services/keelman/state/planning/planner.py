@@ -5,9 +5,9 @@ pinned too, each to its node and not to its place in the list; workers of a `cou
 left, apart from each other, and stay there until the node is offline, is drained or loses a label that they need.
 Changes of the settings of processes are rolled out worker by worker. A node that carries a running worker carries a
 Spark service for it: one for the node or, where tenants have users of their own, one for each tenant; it ends when no
-worker has needed it for a while. Any change of an agent's workloads is a new
-generation. A workload that has to go stays until its node reports REMOVED; one without data of its own does not wait
-for an offline node.
+worker has needed it for a while. A Spark cluster has its drivers while a worker cluster that names it runs. Any change
+of an agent's workloads is a new generation. A workload that has to go stays until its node reports REMOVED; one without
+data of its own does not wait for an offline node.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from keelman.model.workload import Workload
 from keelman.state.planning.brokers import plan_brokers
 from keelman.state.planning.changes import change_of
 from keelman.state.planning.draft import Draft, Limits
+from keelman.state.planning.drivers import plan_drivers
 from keelman.state.planning.places import Figures, own_figures
 from keelman.state.planning.scope import Scope, everything, scope_of
 from keelman.state.planning.sparks import plan_sparks
@@ -41,6 +42,7 @@ class Plan:
     gone_worker_clusters: tuple[str, ...] = ()
     broker_notes: Mapping[str, str] = field(default_factory=dict)
     worker_notes: Mapping[str, str] = field(default_factory=dict)
+    spark_notes: Mapping[str, str] = field(default_factory=dict)
     went_back: Mapping[str, WentBack] = field(default_factory=dict)
     """Worker clusters whose workers get their former plugins again."""
 
@@ -72,6 +74,8 @@ def make_plan(
     scope = everything(snapshot) if scope is None else scope
     broker_clusters = {name: snapshot.broker_clusters[name] for name in sorted(scope.broker_clusters)}
     gone_brokers = tuple(n for n, c in broker_clusters.items() if plan_brokers(draft, c))
+    for name in sorted(scope.spark_clusters):
+        plan_drivers(draft, name)
     if not scope.everything:
         scope.widen(scope_of(_changed(draft), draft.made, limits.events_broker_cluster))
     worker_clusters = {name: snapshot.worker_clusters[name] for name in sorted(scope.worker_clusters)}
@@ -98,6 +102,11 @@ def make_plan(
             n: draft.worker_notes.get(n, "")
             for n, c in worker_clusters.items()
             if n not in gone_workers and c.note != draft.worker_notes.get(n, "")
+        },
+        spark_notes={
+            n: draft.spark_notes.get(n, "")
+            for n in sorted(scope.spark_clusters)
+            if snapshot.spark_clusters[n].note != draft.spark_notes.get(n, "")
         },
         went_back=draft.went_back,
     )

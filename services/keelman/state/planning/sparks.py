@@ -1,11 +1,23 @@
-"""Plans the nodes' Spark services. Pure."""
+"""Plans the nodes' Spark services, and the end of drivers of Spark clusters. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, spark_name, spark_of, tenant_of
+from keelman.model.cluster import WorkerEngine
+from keelman.model.workload import (
+    Goal,
+    ProcessState,
+    SparkSpec,
+    WorkerSpec,
+    Workload,
+    spark_cluster_of,
+    spark_name,
+    spark_of,
+    tenant_of,
+)
 from keelman.state.planning.draft import Draft, ports_taken
+from keelman.state.resources.snapshot import Snapshot
 
 
 def spark_on(draft: Draft, node: str, tenant: str) -> Workload:
@@ -48,15 +60,18 @@ def _port(draft: Draft, node: str, old: Workload | None) -> int:
 
 def plan_sparks(draft: Draft, nodes: Collection[str], lingers: Callable[[str], bool]) -> None:
     """Ends Spark services of these nodes that no worker needs: not before their workers have ended, and not while
-    `lingers` keeps a service, by name, running; it does not on nodes that are offline or drained."""
+    `lingers` keeps a service, by name, running; it does not on nodes that are offline or drained, and not a driver
+    whose Spark cluster is gone."""
     for node in sorted(nodes):
         workloads = draft.made.workloads_on(node)
         for spark in sparks_of(workloads):
-            if is_used(spark, workloads):
+            if is_used(spark, draft.made):
                 continue
             if spark.goal is Goal.RUNNING and _may_linger(draft, spark) and lingers(spark.name):
                 continue
-            if any(_copies_by(w, spark) for w in workloads):
+            if spark.cluster:
+                draft.remove(spark, reason=_why_no_driver(draft, spark))
+            elif any(_copies_by(w, spark) for w in workloads):
                 draft.set_goal(spark, Goal.STOPPED, reason="no worker of its node runs")
             else:
                 draft.remove(spark, reason="its node has no worker")
@@ -67,10 +82,31 @@ def sparks_of(workloads: Iterable[Workload]) -> list[Workload]:
     return sorted((w for w in workloads if isinstance(w.spec, SparkSpec)), key=lambda spark: spark.name)
 
 
-def is_used(spark: Workload, workloads: Iterable[Workload]) -> bool:
-    """Returns whether any of the workloads of its node is a worker that needs this Spark service, and shall run or has
-    not ended."""
-    return any(_copies_by(w, spark) and (w.goal is Goal.RUNNING or not _has_ended(w)) for w in workloads)
+def is_used(spark: Workload, snapshot: Snapshot) -> bool:
+    """Returns whether a worker needs this Spark service, and shall run or has not ended: one of its node or, for a
+    driver that is not leaving, one of its Spark cluster."""
+    if spark.cluster:
+        return spark.goal is not Goal.REMOVED and snapshot.needs_drivers(spark.cluster)
+    workloads = snapshot.workloads_on(spark.node)
+    workers = [w for w in workloads if _copies_by(w, spark)]
+    return any(w.goal is Goal.RUNNING or not _has_ended(w) for w in workers) or any(
+        _will_copy_by(w, spark, snapshot) for w in workloads
+    )
+
+
+def _will_copy_by(workload: Workload, spark: Workload, snapshot: Snapshot) -> bool:
+    """Returns whether a worker that a Spark cluster copies for gets this service in its turn of a rollout."""
+    if workload.goal is not Goal.RUNNING or not spark_cluster_of(workload):
+        return False
+    cluster = snapshot.worker_clusters.get(workload.cluster)
+    leaves = cluster is not None and not cluster.spec.spark_cluster and cluster.spec.engine is WorkerEngine.KEELMAN
+    return leaves and spark_name(workload.node, tenant_of(workload)) == spark.name
+
+
+def _why_no_driver(draft: Draft, driver: Workload) -> str:
+    if driver.cluster not in draft.snapshot.spark_clusters:
+        return "its Spark cluster was deleted"
+    return "no worker cluster that names its Spark cluster runs"
 
 
 def _copies_by(workload: Workload, spark: Workload) -> bool:
@@ -79,12 +115,14 @@ def _copies_by(workload: Workload, spark: Workload) -> bool:
 
 def needs_spark(workload: Workload) -> bool:
     """Returns whether a workload is a worker that copies by a Spark service of its node."""
-    return isinstance(workload.spec, WorkerSpec) and not workload.spec.kafka_connect
+    spec = workload.spec
+    return isinstance(spec, WorkerSpec) and not (spec.kafka_connect or spec.spark_cluster)
 
 
 def _may_linger(draft: Draft, spark: Workload) -> bool:
     node, is_of_tenants = draft.node(spark.node), bool(tenant_of(spark))
-    return not (draft.snapshot.is_offline(node.name) or node.spec.draining) and is_of_tenants == node.tenant_users
+    may_run = spark.cluster in draft.snapshot.spark_clusters if spark.cluster else is_of_tenants == node.tenant_users
+    return may_run and not (draft.snapshot.is_offline(node.name) or node.spec.draining)
 
 
 def _why(old: Workload | None, new: SparkSpec) -> str:

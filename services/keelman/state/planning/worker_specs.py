@@ -12,6 +12,7 @@ from keelman.model.workload import Goal, PluginFile, ProcessState, ResourceLimit
 from keelman.state.kafka.listeners import ADMIN_LISTENERS, LISTENERS, METRICS_LISTENERS, listeners
 from keelman.state.kafka.properties import REPLICATION, worker_properties
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
+from keelman.state.planning.drivers import addresses_of, still_linked
 from keelman.state.planning.places import port_owners
 from keelman.state.planning.sparks import spark_address, spark_on, still_good
 
@@ -52,6 +53,7 @@ class SpecMaker:
         self._cluster = cluster
         self._reports, _ = draft.bootstrap_of(draft.limits.events_broker_cluster)
         self._reports_client = dict(draft.reports_client_properties)
+        self._link_properties = dict(cluster.spec.spark_client_properties) if cluster.spec.spark_cluster else {}
         self._properties = worker_properties(
             cluster, bootstrap_servers=bootstrap, brokers=brokers, listener="", client_properties=client_properties
         )
@@ -78,8 +80,12 @@ class SpecMaker:
         port = self._port(old, name, node)
         java = spec_now.engine is WorkerEngine.KAFKA_CONNECT
         tenant = self._draft.tenant_on(node, self._cluster)
-        spark = "" if java else spark_address(spark_on(self._draft, node, tenant))
         had = old.spec if old is not None and isinstance(old.spec, WorkerSpec) else None
+        spark, until_then_spark = "", ""
+        if not java:
+            spark = until_then_spark = self._spark_address(old, node, tenant, spec_now.spark_cluster)
+        if had is not None and had.spark_cluster != spec_now.spark_cluster and not had.kafka_connect:
+            until_then_spark = self._spark_address(old, node, tenant, had.spark_cluster) or had.spark_address
         properties, reports = dict(self._properties), self._reports
         if had is not None and old is not None and old.node == node and old.goal is Goal.RUNNING:
             properties |= self._kept(had)
@@ -94,6 +100,7 @@ class SpecMaker:
             https=spec_now.https, restart=self._cluster.restart,
             plugins=self._plugins, libraries=self._libraries,
             kafka_connect=java, routes=dict(spec_now.routes), log_targets=self._log_targets, tenant=tenant,
+            spark_cluster=spec_now.spark_cluster, spark_client_properties=self._link_properties,
         )  # fmt: skip
         if old is None or had is None:
             return WorkerSpecs(spec, spec_now.limits, spec, spec_now.limits)
@@ -103,11 +110,22 @@ class SpecMaker:
             host, port, admin_port=had.admin_port, metrics_port=had.metrics_port, https=had.https
         )
         until_then = dataclasses.replace(
-            had, host=host, port=port, properties=dict(sorted(merged.items())), spark_address=spark,
-            reserved_ports=spec_now.reserved_ports, log_targets=self._log_targets,
+            had, host=host, port=port, properties=dict(sorted(merged.items())),
+            spark_address=until_then_spark, reserved_ports=spec_now.reserved_ports, log_targets=self._log_targets,
             tenant=tenant,
         )  # fmt: skip
         return WorkerSpecs(spec, spec_now.limits, until_then, old.limits)
+
+    def _spark_address(self, old: Workload | None, node: str, tenant: str, spark_cluster: str) -> str:
+        """Returns the address of the node's Spark service, or those of a Spark cluster's drivers: while a worker runs,
+        its present ones as long as one of them is good. Raises NoPort."""
+        if not spark_cluster:
+            return spark_address(spark_on(self._draft, node, tenant))
+        addresses = addresses_of(self._draft, spark_cluster)
+        stays = old is not None and old.node == node and old.goal is Goal.RUNNING and old.has_run
+        if stays and old is not None and isinstance(old.spec, WorkerSpec) and old.spec.spark_cluster == spark_cluster:
+            return still_linked(old.spec.spark_address, addresses)
+        return addresses
 
     def _kept(self, had: WorkerSpec) -> dict[str, str]:
         """Returns properties that stay when brokers change: their addresses while all of them are still good, and the
@@ -176,8 +194,16 @@ def _other_spark(old: WorkerSpec, new: WorkerSpec) -> Iterator[str]:
         yield "its engine is another one"
     elif old.tenant != new.tenant:
         yield f"it runs as the user of tenant {new.tenant}" if new.tenant else "its node has no users for tenants"
+    elif old.spark_cluster != new.spark_cluster:
+        yield (
+            f"Spark cluster {new.spark_cluster} copies for it"
+            if new.spark_cluster
+            else "its node's Spark service copies"
+        )
     elif old.spark_address != new.spark_address:
-        yield "its Spark service has another address"
+        yield f"its Spark {'cluster' if new.spark_cluster else 'service'} has another address"
+    if dict(old.spark_client_properties) != dict(new.spark_client_properties):
+        yield "its certificate for its Spark cluster changed"
 
 
 def _file_changes(old: tuple[PluginFile, ...], new: tuple[PluginFile, ...]) -> str:

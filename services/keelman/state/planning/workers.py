@@ -10,6 +10,7 @@ from keelman.model.cluster import ClusterGoal, WorkerCluster
 from keelman.model.node import NodeState
 from keelman.model.workload import Goal, ProcessState, ResourceLimits, Trial, WorkerSpec, Workload
 from keelman.state.planning.draft import Draft, NoPort, ports_taken
+from keelman.state.planning.drivers import addresses_of
 from keelman.state.planning.members import free_names, leavers, selector_words, why_leave, why_not_yet, why_so_many
 from keelman.state.planning.rollout import next_of, standing, to_go_back
 from keelman.state.planning.worker_specs import SpecMaker, WorkerSpecs, differences, trial_of
@@ -73,6 +74,12 @@ class _ClusterPlan:
             return
         if (client := self.draft.client_properties_of(self.cluster)) is None:
             self.notes.append(f"waits for its access rules on the brokers of {brokers}")
+            return
+        if (spark := self.cluster.spec.spark_cluster) and not addresses_of(self.draft, spark):
+            self.notes.append(f"waits for the drivers of Spark cluster {spark} to be placed")
+            return
+        if spark and self.draft.limits.link_tls and not self.cluster.spec.spark_client_properties:
+            self.notes.append(f"waits for its certificate for Spark cluster {spark}")
             return
         if (back := to_go_back(self.cluster, self._staying())) is not None:
             history = replace(self.cluster.plugin_history, went_back=back)

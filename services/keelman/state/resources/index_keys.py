@@ -14,6 +14,7 @@ from keelman.model.document import Document
 from keelman.model.operation import Operation
 from keelman.model.plugins.plugin import Plugin
 from keelman.model.plugins.plugin_import import PluginImport
+from keelman.model.spark_cluster import SparkCluster
 from keelman.model.topic import Topic
 from keelman.model.workload import WorkerSpec, Workload
 from keelman.state.kafka.kafkas import kafka_keys
@@ -49,6 +50,9 @@ def keys_of(resource: object, host_of: Callable[[str], str]) -> set[Key]:
         case Topic(spec=spec):
             keys = {("topics", spec.broker_cluster), ("topic resource", spec.broker_cluster, spec.topic)}
             keys |= _of_origin(resource.NOUN, spec.annotations.origin)
+        case SparkCluster(spec=spec):
+            keys = _of_origin(resource.NOUN, spec.annotations.origin)
+            keys |= {("waits", resource.NOUN)} if resource.note else set()
         case WorkerConfiguration(annotations=annotations) | PluginImport(annotations=annotations):
             keys = _of_origin(resource.NOUN, annotations.origin)
     return keys
@@ -71,6 +75,7 @@ def _of_worker_cluster(cluster: WorkerCluster) -> set[Key]:
     keys |= {("topic", brokers, topic) for topic in storage_topics_of(cluster.name, spec.properties).values()}
     keys |= {("waits", noun)} if cluster.note else set()
     keys |= {("naming", noun, port) for port in spec.ports}
+    keys |= {("spark users", spec.spark_cluster)} if spec.spark_cluster else set()
     keys |= _of_origin(noun, spec.annotations.origin)
     keys |= {("plugin", key) for key in _plugins_named_by(cluster)}
     return keys | {("pinned", noun, node) for node in spec.nodes}
@@ -83,6 +88,7 @@ def _of_workload(workload: Workload, host: str) -> set[Key]:
     if isinstance(workload.spec, WorkerSpec):
         files = workload.spec.plugins + workload.spec.libraries
         keys |= {("loads", f"{file.name}/{file.version}") for file in files}
+        keys |= {("linked", workload.spec.spark_cluster)} if workload.spec.spark_cluster else set()
     return keys | {("port", host, port) for port in (*workload.ports, *workload.tried_ports)}
 
 

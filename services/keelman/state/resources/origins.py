@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from keelman.model.annotations import Origin
 from keelman.model.errors import FailedPrecondition
-from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, TOPIC, WORKER_CLUSTER, Snapshot
+from keelman.state.resources.snapshot import BROKER_CLUSTER, NODE, SPARK_CLUSTER, TOPIC, WORKER_CLUSTER, Snapshot
 
 WORDS = {
     BROKER_CLUSTER: "broker cluster",
     WORKER_CLUSTER: "worker cluster",
     TOPIC: "topic",
     NODE: "the Spark service of node",
+    SPARK_CLUSTER: "spark cluster",
 }
 
 

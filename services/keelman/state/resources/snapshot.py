@@ -19,8 +19,9 @@ from keelman.model.operation import Operation
 from keelman.model.plugins.plugin import Plugin
 from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.rules.names import found_by_name
+from keelman.model.spark_cluster import SparkCluster
 from keelman.model.topic import Topic
-from keelman.model.workload import Load, Workload, WorkloadKind
+from keelman.model.workload import Load, Workload, WorkloadKind, spark_cluster_of, spark_of
 from keelman.state.kafka.kafkas import kafka_keys, same_kafka
 from keelman.state.resources.index_keys import keys_of
 from keelman.state.resources.layers import Layer
@@ -29,6 +30,7 @@ NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = Node.NOUN, BrokerCluster.NOUN, 
 PLUGIN, DOCUMENT, OPERATION, TOPIC = Plugin.NOUN, Document.NOUN, Operation.NOUN, Topic.NOUN
 CONNECTOR_DEFINITION, DEDICATED_CONNECTOR = ConnectorDefinition.NOUN, DedicatedConnector.NOUN
 WORKER_CONFIGURATION, PLUGIN_IMPORT, SECRET = WorkerConfiguration.NOUN, PluginImport.NOUN, Secret.NOUN
+SPARK_CLUSTER = SparkCluster.NOUN
 Resource: TypeAlias = (
     Node
     | BrokerCluster
@@ -43,6 +45,7 @@ Resource: TypeAlias = (
     | WorkerConfiguration
     | PluginImport
     | Secret
+    | SparkCluster
 )
 Names: TypeAlias = frozenset[str]
 NO_NAMES: Names = frozenset()
@@ -78,9 +81,9 @@ class Snapshot:
     broker_clusters, worker_clusters, topics = _Named(BrokerCluster), _Named(WorkerCluster), _Named(Topic)
     connector_definitions, dedicated_connectors = _Named(ConnectorDefinition), _Named(DedicatedConnector)
     plugins, plugin_imports, documents = _Named(Plugin), _Named(PluginImport), _Named(Document)
-    worker_configurations = _Named(WorkerConfiguration)
+    worker_configurations, spark_clusters = _Named(WorkerConfiguration), _Named(SparkCluster)
     node, topic, operation = _one(Node), _one(Topic), _one(Operation)
-    broker_cluster, worker_cluster = _one(BrokerCluster), _one(WorkerCluster)
+    broker_cluster, worker_cluster, spark_cluster = _one(BrokerCluster), _one(WorkerCluster), _one(SparkCluster)
     connector_definition, dedicated_connector = _one(ConnectorDefinition), _one(DedicatedConnector)
 
     def __init__(self) -> None:
@@ -217,9 +220,33 @@ class Snapshot:
         return self._index.get(("connector", worker_cluster, connector), NO_NAMES)
 
     def workloads_in(self, kind: WorkloadKind, cluster: str) -> list[Workload]:
-        """Returns the brokers or workers of a cluster, in the order of their numbers."""
+        """Returns the brokers, workers or drivers of a cluster, in the order of their numbers."""
         workloads = [self.workloads[name] for name in self._index.get(("in", kind, cluster), NO_NAMES)]
         return sorted(workloads, key=lambda w: int(w.name.rpartition("/")[2]))
+
+    def users_of_spark(self, spark_cluster: str) -> list[WorkerCluster]:
+        """Returns the worker clusters that name a Spark cluster, by name."""
+        return [self.worker_clusters[n] for n in sorted(self._index.get(("spark users", spark_cluster), NO_NAMES))]
+
+    def linked_to(self, spark_cluster: str) -> list[Workload]:
+        """Returns the workers whose specs have a Spark cluster, which may be gone, by name."""
+        return [self.workloads[n] for n in sorted(self._index.get(("linked", spark_cluster), NO_NAMES))]
+
+    def needs_drivers(self, spark_cluster: str) -> bool:
+        """Returns whether a Spark cluster needs drivers: a worker cluster that names it shall run, or a worker that is
+        linked to it shall run or has not ended."""
+        if spark_cluster not in self.spark_clusters:
+            return False
+        wanted = any(user.goal is ClusterGoal.RUNNING for user in self.users_of_spark(spark_cluster))
+        return wanted or any(not w.has_ended for w in self.linked_to(spark_cluster))
+
+    def sparks_for(self, worker: Workload) -> list[Workload]:
+        """Returns the Spark services that may copy for a worker: that of its node, or the drivers of its Spark
+        cluster; none while they are not placed."""
+        if cluster := spark_cluster_of(worker):
+            return self.workloads_in(WorkloadKind.SPARK, cluster)
+        service = self.workloads.get(spark_of(worker))
+        return [] if service is None else [service]
 
     def workloads_on(self, node: str) -> list[Workload]:
         """Returns all workloads placed on a node, by name."""

@@ -15,7 +15,7 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 
 from keelman.model.cluster import ClusterGoal, ManagedBrokers
 from keelman.model.errors import FailedPrecondition
-from keelman.model.workload import Workload, WorkloadKind
+from keelman.model.workload import SparkSpec, Workload, WorkloadKind
 from keelman.runtime.logs.logging import get_logger
 from keelman.state.clusters.broker_tls import CHAIN, TRUSTED, with_authorities
 from keelman.state.clusters.goals import saved
@@ -52,7 +52,7 @@ async def followers_of(
 ) -> list[Follower]:
     """Returns who has to follow a change of the CA: those whose certificate has not ended, and clients of brokers."""
     rows = (await session.exec(select(CertificateRow).order_by(col(CertificateRow.holder)))).all()
-    with_brokers = {w.node for w in snapshot.workloads.values() if w.kind is WorkloadKind.BROKER}
+    with_brokers = {w.node for w in snapshot.workloads.values() if _shows_certificate(w)}
     members = [
         Follower(row.holder, _is_ready(row, authorities), row.issue_time)
         for row in rows
@@ -86,6 +86,11 @@ async def rotate(tx: Transaction, *, force: bool) -> Authorities:
     return after
 
 
+def _shows_certificate(workload: Workload) -> bool:
+    """Returns whether a workload shows the certificate of its node's brokers: drivers of Spark clusters do so too."""
+    return workload.kind is WorkloadKind.BROKER or (isinstance(workload.spec, SparkSpec) and workload.spec.tls)
+
+
 def _is_ready(row: CertificateRow, authorities: Authorities) -> bool:
     if authorities.phase is AuthorityPhase.INTRODUCED:
         return set(authorities.digests) <= set(row.trusted)
@@ -108,7 +113,7 @@ def _clients(snapshot: Snapshot, authorities: Authorities) -> Iterator[Follower]
 
 
 def _properties(workload: Workload) -> Iterator[Mapping[str, str]]:
-    for name in ("properties", "reports_client_properties"):
+    for name in ("properties", "reports_client_properties", "spark_client_properties"):
         properties = getattr(workload.spec, name, None)
         if isinstance(properties, Mapping):
             yield properties
