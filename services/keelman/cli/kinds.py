@@ -81,6 +81,7 @@ DEDICATED_CONNECTORS = Kind(
 WORKER_CONFIGURATIONS = Kind("worker-configurations", "worker-configuration", "wf", ("get", "describe", *SPEC))
 PLUGIN_IMPORTS = Kind("plugin-imports", "plugin-import", "pi", ("get", "describe", *SPEC))
 SECRETS = Kind("secrets", "secret", "se", ("get", "describe", *SPEC))
+SPARK_CLUSTERS = Kind("spark-clusters", "spark-cluster", "sc", ("get", "describe", *SPEC))
 OPERATIONS = Kind("operations", "operation", "op", ("get", "describe", "cancel", "delete"))
 DOCUMENTS = Kind("documents", "document", "doc", ("get", "describe"))
 APPLIED = (TOPICS, DEFINITIONS)
@@ -109,6 +110,7 @@ KINDS = (
     WORKER_CONFIGURATIONS,
     PLUGIN_IMPORTS,
     SECRETS,
+    SPARK_CLUSTERS,
     OPERATIONS,
     DOCUMENTS,
     PLANS,

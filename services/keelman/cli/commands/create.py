@@ -12,6 +12,7 @@ import typer
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec
 from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinitionSpec
+from keelman.api.connect.v1.spark_cluster_pb2 import SparkClusterSpec
 from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.node_pb2 import NodeSpec
@@ -125,8 +126,9 @@ def create(
     output: Form = "name",
     target: GatewayTarget,
 ) -> int:
-    """Create a broker cluster, a worker cluster (stopped, unless --start), a connector, a dedicated connector, a
-    topic, a connector's definition, a worker configuration, a plugin from its file, or a node before its agent."""
+    """Create a broker cluster, a worker cluster (stopped, unless --start), a Spark cluster, a connector, a dedicated
+    connector, a topic, a connector's definition, a worker configuration, a plugin from its file, or a node before its
+    agent."""
     seconds, noun, form = waiting.seconds, kind_of(kind, "create"), checked_format(output)
     check_given(noun, options)
     check_options(noun, more)
@@ -143,6 +145,8 @@ def create(
         raise InvalidArgument(
             "--wait: not for nodes: a node is ONLINE when its agent has come, see `keelman get nodes`"
         )
+    if seconds is not None and noun is kinds.SPARK_CLUSTERS:
+        raise InvalidArgument("--wait: not for spark-clusters: one starts with the first worker cluster that names it")
     made_of: Any
     if noun is kinds.BROKER_CLUSTERS:
         made_of = broker_spec(
@@ -152,6 +156,8 @@ def create(
         made_of = worker_spec(options, broker_cluster=more.broker_cluster)
     elif noun is kinds.NODES:
         apply(options, made_of := NodeSpec())
+    elif noun is kinds.SPARK_CLUSTERS:
+        made_of = spark_spec(options)
     else:
         made_of = connector_config(more.config_file, options.values)
 
@@ -241,6 +247,14 @@ def worker_spec(options: Given, *, broker_cluster: str = "") -> WorkerClusterSpe
     apply(options, spec)
     if spec.WhichOneof("placement") is None:
         spec.count = 1
+    return spec
+
+
+def spark_spec(options: Given) -> SparkClusterSpec:
+    """Spec of a Spark cluster. Raises InvalidArgument without a master."""
+    if not options.master:
+        raise InvalidArgument("--master: a Spark cluster needs its master: spark://host:port or sc://host:port")
+    apply(options, spec := SparkClusterSpec())
     return spec
 
 

@@ -248,6 +248,11 @@ async def _parts_of_others(gateway: Gateway, kind: Kind, resource: Any) -> dict[
         users = [c for c in await gateway.list(kinds.WORKER_CLUSTERS) if c.spec.broker_cluster == resource.name]
         topics = [topic_line(topic) for topic in await gateway.list(kinds.TOPICS, brokers=resource.name)]
         return {kinds.WORKLOADS: workloads, kinds.WORKER_CLUSTERS: users, kinds.TOPICS: topics}
+    if kind is kinds.SPARK_CLUSTERS:
+        prefix = f"spark/@{resource.name}/"
+        drivers = [w for w in await gateway.list(kinds.WORKLOADS) if w.name.startswith(prefix)]
+        named = [c for c in await gateway.list(kinds.WORKER_CLUSTERS) if c.name in resource.users]
+        return {kinds.WORKLOADS: drivers, kinds.WORKER_CLUSTERS: named}
     if kind is kinds.PLUGINS:
         clusters = [c for c in await gateway.list(kinds.WORKER_CLUSTERS) if c.name in resource.worker_clusters]
         return {kinds.WORKER_CLUSTERS: clusters}

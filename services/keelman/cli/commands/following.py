@@ -39,6 +39,7 @@ NOUNS: Mapping[Kind, str] = {
     kinds.DEDICATED_CONNECTORS: "dedicated_connector",
     kinds.PLUGIN_IMPORTS: "plugin_import",
     kinds.SECRETS: "secret",
+    kinds.SPARK_CLUSTERS: "spark_cluster",
     kinds.OPERATIONS: "operation",
     kinds.DOCUMENTS: "document",
 }
@@ -56,6 +57,7 @@ REPORTED: Mapping[Kind, Sequence[str]] = {
     kinds.DEDICATED_CONNECTORS: ("status",),
     kinds.PLUGIN_IMPORTS: ("users",),
     kinds.SECRETS: ("users",),
+    kinds.SPARK_CLUSTERS: ("status", "users"),
     kinds.DEFINITIONS: ("status.connector", "status.drifted", "status.drifts"),
 }
 # What of it changes all the time: a table shows it, lines are not printed for it.

@@ -10,6 +10,7 @@ from keelman.api.connect.v1.document_pb2 import Document
 from keelman.api.connect.v1.plugin_import_service_pb2 import CreatePluginImportRequest
 from keelman.api.connect.v1.plugin_service_pb2 import UploadHeader
 from keelman.api.connect.v1.secret_service_pb2 import CreateSecretRequest
+from keelman.api.connect.v1.spark_cluster_pb2 import SparkClusterSpec
 from keelman.api.connect.v1.topic_pb2 import TopicGoal, TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.connect.v1.worker_configuration_service_pb2 import CreateWorkerConfigurationRequest
@@ -41,6 +42,7 @@ FORMS: tuple[forms.Form, ...] = (
         new_goal=forms.PRESENT,
         goal_enum=TopicGoal,
     ),
+    forms.Form(kinds.SPARK_CLUSTERS, SparkClusterSpec),
     forms.ClusterForm(
         kinds.WORKER_CLUSTERS, WorkerClusterSpec, goals=(forms.RUNNING, forms.STOPPED), new_goal=forms.RUNNING
     ),

@@ -168,6 +168,18 @@ COLUMNS: dict[str, tuple[OutputColumn, ...]] = {
         OutputColumn("ROLLOUT", _rollout, wide=True),
         OutputColumn("MESSAGE", lambda r: _first_line(r.status.message or r.status.verdict), wide=True),
     ),
+    "spark-clusters": (
+        OutputColumn("NAME", lambda r: r.name, name=True),
+        OutputColumn("STATE", lambda r: state_word(r.status)),
+        OutputColumn("REASON", lambda r: r.status.reason, text=True),
+        OutputColumn("MASTER", lambda r: r.spec.master, text=True),
+        OutputColumn("USERS", lambda r: ",".join(r.users), text=True),
+        OutputColumn("AGE", lambda r: age(r.create_time)),
+        OutputColumn("DRIVERS", lambda r: ",".join(driver.node for driver in r.status.drivers), wide=True),
+        OutputColumn("ORIGIN", lambda r: origin_text(r.spec.origin), wide=True),
+        OutputColumn("LABELS", _labels, wide=True),
+        OutputColumn("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
+    ),
     "workers": (
         OutputColumn("NAME", lambda r: r.name, name=True),
         OutputColumn("NODE", lambda r: r.node, text=True),

@@ -24,6 +24,7 @@ _ENUMS: dict[str, Any] = {
     "connectors": ConnectorState,
     "broker-clusters": ClusterState,
     "worker-clusters": ClusterState,
+    "spark-clusters": ClusterState,
     "workers": WorkloadState,
     "nodes": NodeState,
     "copy-runs": CopyRunState,

@@ -10,6 +10,7 @@ from keelman.api.connect.v1.connector_definition_pb2 import ConnectorDefinitionS
 from keelman.api.connect.v1.dedicated_connector_pb2 import DedicatedConnectorSpec
 from keelman.api.connect.v1.plugin_import_pb2 import PluginImport
 from keelman.api.connect.v1.plugin_service_pb2 import UpdatePluginRequest
+from keelman.api.connect.v1.spark_cluster_pb2 import SparkClusterSpec
 from keelman.api.connect.v1.topic_pb2 import TopicSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.connect.v1.worker_configuration_pb2 import WorkerConfiguration
@@ -23,6 +24,7 @@ from keelman.cli.specs import edits
 from keelman.cli.specs.broker_fields import edit_brokers
 from keelman.cli.specs.dedicated_fields import edit_dedicated
 from keelman.cli.specs.options import Given, GivenChange
+from keelman.cli.specs.spark_fields import edit_spark
 from keelman.model.errors import InvalidArgument
 
 Spec: TypeAlias = (
@@ -35,6 +37,7 @@ Spec: TypeAlias = (
     | WorkerConfiguration
     | DedicatedConnectorSpec
     | PluginImport
+    | SparkClusterSpec
 )
 
 
@@ -74,6 +77,8 @@ def apply(options: Given, spec: Spec) -> list[str]:
             paths += _workers(options, change, spec)
         case DedicatedConnectorSpec():
             paths += edit_dedicated(options, change.unset if change else None, spec)
+        case SparkClusterSpec():
+            paths += edit_spark(options, change, spec)
         case TopicSpec() | ConnectorDefinitionSpec():
             paths += _applied(options, change, spec)
     return paths
@@ -130,7 +135,7 @@ def _workers(options: Given, change: GivenChange | None, spec: WorkerClusterSpec
     if options.reserved_ports:
         spec.reserved_ports[:] = _reserved(options)
         yield "reserved_ports"
-    for name in ("port", "metrics_port", "admin_port", "https", "shared_offset_topic", "tenant"):
+    for name in ("port", "metrics_port", "admin_port", "https", "shared_offset_topic", "tenant", "spark_cluster"):
         if getattr(options, name) is not None:
             setattr(spec, name, getattr(options, name))
             yield name

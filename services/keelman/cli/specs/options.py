@@ -12,6 +12,7 @@ from keelman.cli.kinds import (
     DEDICATED_CONNECTORS,
     NODES,
     SAID,
+    SPARK_CLUSTERS,
     TOPICS,
     WORKER_CLUSTERS,
 )
@@ -20,7 +21,8 @@ from keelman.cli.options import option
 _CLUSTERS = (BROKER_CLUSTERS, WORKER_CLUSTERS)
 _WORKERS = (WORKER_CLUSTERS,)
 _WITH_WORKERS = (WORKER_CLUSTERS, DEDICATED_CONNECTORS)
-_LABELLED = (NODES, DEDICATED_CONNECTORS, *SAID, *_CLUSTERS, *APPLIED)
+_SPARK = (SPARK_CLUSTERS,)
+_LABELLED = (NODES, DEDICATED_CONNECTORS, *SAID, *_CLUSTERS, *APPLIED, *_SPARK)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,8 +34,8 @@ class Given:
     values: list[str] | None = option(
         "--set --property --config",
         "K=V",
-        "Property of a cluster's brokers, clients or workers; key of a connector, definition or topic.",
-        (*_CLUSTERS, CONNECTORS, DEDICATED_CONNECTORS, *APPLIED),
+        "Property of a cluster's brokers, clients, workers or Spark; key of a connector, definition or topic.",
+        (*_CLUSTERS, CONNECTORS, DEDICATED_CONNECTORS, *APPLIED, *_SPARK),
     )
     worker_values: list[str] | None = option(
         "--worker-property", "K=V", "Of a dedicated connector's workers, or none.", (DEDICATED_CONNECTORS,)
@@ -47,7 +49,13 @@ class Given:
     )
     partitions: int | None = option("--partitions", "N", "Of a topic; they only grow.", (TOPICS,), min=1)
     replication: int | None = option("--replication", "N", "Replicas of each partition of a topic.", (TOPICS,), min=1)
-    nodes: str = option("--nodes", "A,B", "Of a cluster: one broker or worker on each of these.", _CLUSTERS, default="")
+    nodes: str = option(
+        "--nodes",
+        "A,B",
+        "Of a cluster: one broker or worker on each of these. Of a Spark cluster: they may have its drivers, or none.",
+        (*_CLUSTERS, *_SPARK),
+        default="",
+    )
     count: int | None = option(
         "--count", "N", "Number of workers, on any nodes; a new cluster has 1.", _WITH_WORKERS, min=1
     )
@@ -91,7 +99,27 @@ class Given:
         "--shared-offset-topic/--no-shared-offset-topic", None, "Worker clusters may have one offset topic.", _WORKERS
     )
     tenant: str | None = option(
-        "--tenant", "NAME", "Shares a user and a Spark service on each node with clusters of this tenant.", _WORKERS
+        "--tenant",
+        "NAME",
+        "Shares a user and a Spark service on each node with clusters of this tenant. Of a Spark cluster: the only "
+        "tenant that may name it.",
+        (*_WORKERS, *_SPARK),
+    )
+    spark_cluster: str | None = option(
+        "--spark-cluster", "NAME", "The Spark cluster that runs its tasks; '' for each node's own Spark.", _WORKERS
+    )
+    master: str | None = option("--master", "URL", "Of a Spark cluster: spark://host:port or sc://host:port.", _SPARK)
+    drivers: int | None = option(
+        "--drivers", "N", "Of a Spark cluster: a driver and its standbys, 1 to 4 [2].", _SPARK, min=0
+    )
+    executor_cores: int | None = option(
+        "--executor-cores", "N", "Of each executor; 0: as the nodes' settings say.", _SPARK, min=0
+    )
+    executor_memory: str = option(
+        "--executor-memory", "SIZE", "Heap of each executor; 0: as the nodes' settings say.", _SPARK, default=""
+    )
+    executor_python: str | None = option(
+        "--executor-python", "PATH", "Python of the executors; '' for that of the nodes' settings.", _SPARK
     )
     allowed_topics: list[str] | None = option(
         "--allow-topic", "TOPIC", "On brokers with access rules, * for any end, or none; may be repeated.", _WORKERS
@@ -127,10 +155,12 @@ class GivenChange(Given):
 
     unlabel: list[str] | None = option("--unlabel", "K", "A label to remove; may be repeated.", _LABELLED)
     unset: list[str] | None = option(
-        "--unset", "K", "A property to remove; may be repeated.", (*_CLUSTERS, DEDICATED_CONNECTORS, *APPLIED)
+        "--unset", "K", "A property to remove; may be repeated.", (*_CLUSTERS, DEDICATED_CONNECTORS, *APPLIED, *_SPARK)
     )
-    add_nodes: list[str] | None = option("--add-node", "NODE", "A node to add; may be repeated.", _CLUSTERS)
-    remove_nodes: list[str] | None = option("--remove-node", "NODE", "A node to remove; may be repeated.", _CLUSTERS)
+    add_nodes: list[str] | None = option("--add-node", "NODE", "A node to add; may be repeated.", (*_CLUSTERS, *_SPARK))
+    remove_nodes: list[str] | None = option(
+        "--remove-node", "NODE", "A node to remove; may be repeated.", (*_CLUSTERS, *_SPARK)
+    )
     remove_plugins: list[str] | None = option(
         "--remove-plugin", "NAME", "A plugin to remove; may be repeated.", _WORKERS
     )

@@ -9,10 +9,11 @@ import pytest
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
 from keelman.api.connect.v1.log_delivery_pb2 import FileLogDelivery, KafkaLogDelivery, LogDelivery, S3LogDelivery
 from keelman.api.connect.v1.plugin_pb2 import PluginRef
+from keelman.api.connect.v1.spark_cluster_pb2 import SparkClusterSpec
 from keelman.api.connect.v1.worker_cluster_pb2 import WORKER_ENGINE_KAFKA_CONNECT, WorkerClusterSpec, WorkerNodes
 from keelman.api.node.v1.node_pb2 import NodeSpec
 from keelman.api.node.v1.workload_pb2 import ResourceLimits
-from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, WORKER_CLUSTERS, Kind
+from keelman.cli.kinds import BROKER_CLUSTERS, CONNECTORS, NODES, SPARK_CLUSTERS, WORKER_CLUSTERS, Kind
 from keelman.cli.specs.fields import apply, check_given
 from keelman.cli.specs.options import Given, GivenChange
 from keelman.model.errors import InvalidArgument
@@ -38,6 +39,7 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
         memory="512MiB",
         shared_offset_topic=True,
         tenant="blue",
+        spark_cluster="big",
         allowed_topics=["orders-*", "one"],
         allowed_groups=["mine"],
         plugins=["acme:1.2", "new"],
@@ -72,6 +74,7 @@ def test_a_worker_cluster_gets_every_field_and_names_it() -> None:
             kafka=KafkaLogDelivery(enabled=True, topic="topic"),
         ),
         tenant="blue",
+        spark_cluster="big",
         allowed_topics=["orders-*", "one"],
         allowed_groups=["mine"],
     )
@@ -178,6 +181,35 @@ def test_a_node_has_labels_and_a_capacity() -> None:
     assert spec == NodeSpec(labels={"zone": "a", "disk": "ssd"}, capacity=capacity, cordoned=True)
 
 
+def test_a_spark_cluster_gets_every_field_and_names_it() -> None:
+    spec = SparkClusterSpec(properties={"spark.a": "1"}, nodes=["n1", "n2"])
+    given_change = GivenChange(
+        values=["spark.executor.instances=4"],
+        unset=["spark.a"],
+        master="spark://host:7077",
+        drivers=3,
+        remove_nodes=["n2"],
+        executor_cores=4,
+        executor_memory="1GiB",
+        executor_python="/usr/bin/python3.11",
+        tenant="blue",
+    )
+    paths = apply(given_change, spec)
+    assert spec == SparkClusterSpec(
+        master="spark://host:7077", properties={"spark.executor.instances": "4"}, drivers=3, nodes=["n1"],
+        executor_cores=4, executor_memory_mb=1024, executor_python="/usr/bin/python3.11", tenant="blue",
+    )  # fmt: skip
+    assert set(paths) == {field.name for field, _ in spec.ListFields()}
+    assert apply(Given(nodes="none"), spec) == ["nodes"]
+    assert not spec.nodes
+    with pytest.raises(InvalidArgument, match="--executor-memory: '1kB' is not legal: whole MiB"):
+        apply(Given(executor_memory="1kB"), spec)
+    workers = WorkerClusterSpec(count=1)
+    assert apply(Given(spark_cluster="big"), workers) == ["spark_cluster"]
+    assert apply(Given(spark_cluster=""), workers) == ["spark_cluster"]
+    assert workers == WorkerClusterSpec(count=1)
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
@@ -205,6 +237,8 @@ def test_what_cannot_be_changed_so_is_refused_by_its_option(value: Given, messag
         (WORKER_CLUSTERS, {"node_selector": ["ssd"]}, "--node-selector: 'ssd' is not legal: key=value"),
         (WORKER_CLUSTERS, {"memory": "much"}, "--memory"),
         (NODES, {"labels": ["ssd"]}, "--label: 'ssd' is not legal: key=value"),
+        (SPARK_CLUSTERS, {"spark_cluster": "big"}, "--spark-cluster: not for spark-clusters, only for worker-clusters"),
+        (WORKER_CLUSTERS, {"master": "sc://h"}, "--master: not for worker-clusters, only for spark-clusters"),
     ],
 )
 def test_an_option_is_judged_before_anybody_is_asked(kind: Kind, fields: dict[str, Any], message: str) -> None:

@@ -125,7 +125,7 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
                     "message": c.status.message,
                     **(copying_of(c, workers) if kind is kinds.WORKER_CLUSTERS else {}),
                 }
-                for kind in (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
+                for kind in (kinds.BROKER_CLUSTERS, kinds.SPARK_CLUSTERS, kinds.WORKER_CLUSTERS)
                 for c in await gateway.list(kind)
             ]
     except KeelmanError as error:
@@ -148,6 +148,8 @@ def copying_of(cluster: Any, workers: Sequence[Any]) -> dict[str, Any]:
 
 def _where(status: Any) -> str:
     """Where clients reach a cluster: its brokers, or its workers' REST."""
+    if hasattr(status, "drivers"):
+        return ",".join(driver.address for driver in status.drivers)
     return str(status.bootstrap_servers if hasattr(status, "bootstrap_servers") else ",".join(status.rest_urls))
 
 
