@@ -107,8 +107,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         topics, trail = TopicLook(store, commits), AuditTrail(store.database, settings.audit_events_kept)
         connectors = await stack.enter_async_context(_workers(store, reports, settings))
         trust = await Trust.of(settings, store)
-        limits = replace(limits, link_tls=trust.authorities is not None)
-        executor = _executor(led, limits, sessions, exchange, settings)
+        executor = _executor(led, replace(limits, link_tls=trust.authorities is not None), sessions, exchange, settings)
         store.listen(executor.changed)
         parts = NounParts(
             store, sessions, reports, plugins, executor, topics, limits.chosen_ports, commits, limits.buckets,

@@ -157,8 +157,7 @@ class World(ScriptWorld):
         old = self.sparks.get(name)
         spec = SparkClusterSpec("spark://m:7077") if old is None else old.spec
         for key, value in fields.items():
-            changed: object = int(value) if key in ("drivers", "executor_cores") else value
-            changed = tuple(filter(None, value.split(","))) if key == "nodes" else changed
+            changed = {"drivers": int, "nodes": lambda v: tuple(filter(None, v.split(",")))}.get(key, str)(value)
             spec = dataclasses.replace(spec, **{key: changed})
         made = SparkCluster(name, name, TIME, TIME, 1, "", spec)
         self.sparks[name] = made if old is None else dataclasses.replace(old, spec=spec, generation=old.generation + 1)
@@ -169,19 +168,19 @@ class World(ScriptWorld):
 
     def do_links(self) -> list[str]:
         """The addresses of the Spark services of workers that shall run."""
-        workers = [w for w in self.workloads.values() if isinstance(w.spec, WorkerSpec) and w.goal is Goal.RUNNING]
-        specs = sorted((w.name, w.spec) for w in workers if isinstance(w.spec, WorkerSpec))
-        return [f"{name}: {spec.spark_cluster or 'node'} {spec.spark_address}" for name, spec in specs] or ["none"]
+        running = [(n, w.spec) for n, w in sorted(self.workloads.items()) if w.goal is Goal.RUNNING]
+        specs = [(name, spec) for name, spec in running if isinstance(spec, WorkerSpec)]
+        return [f"{name}: {spec.spark_cluster or 'node'} {spec.spark_address}" for name, spec in specs]
 
     def do_drivers(self, name: str) -> list[str]:
         """The status of a Spark cluster, and the settings of its drivers."""
         seen = spark_cluster_status(self.sparks[name], self.snapshot)
         lines = [f"spark {name}: {seen.state} {seen.reason} {seen.message}".rstrip()]
-        for driver in self.snapshot.workloads_in(WorkloadKind.SPARK, name):
-            spec = driver.spec
-            assert isinstance(spec, SparkSpec)
-            lines.append(f"  {driver.name} {driver.node} {spec.master} {spec.port}/{spec.slot_port} {driver.goal}")
-        return lines
+        drivers = [(d, d.spec) for d in self.snapshot.workloads_in(WorkloadKind.SPARK, name)]
+        return lines + [
+            f"  {d.name} {d.node} {spec.master} {spec.port}/{spec.slot_port} {d.goal}"
+            for d, spec in drivers if isinstance(spec, SparkSpec)
+        ]  # fmt: skip
 
     def do_workers(self, name: str, on: str, **fields: str) -> None:
         spec = self._spec(WorkerClusterSpec(on), fields)

@@ -7,9 +7,9 @@ from keelman.model.connectors.dedicated_connector import FORMER_SPEC, WANTED_SPE
 from keelman.model.errors import InvalidArgument
 from keelman.model.operation import Operation
 from keelman.rpc.mapping import message_of, value_of
-from keelman.state.nouns.autoscale_wire import autoscale_message, autoscale_of
 from keelman.state.plugins.sets import plugin_fields
 from keelman.state.resources.annotations import annotated, annotations_of
+from keelman.state.resources.autoscale_wire import autoscale_message, autoscale_of
 from keelman.state.resources.hidden import shown_spec
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import delivery_message, delivery_of

@@ -22,11 +22,11 @@ from keelman.state.autoscaling.measuring import measured
 from keelman.state.clusters import worker_clusters
 from keelman.state.clusters.chosen_ports import with_worker_ports
 from keelman.state.kafka.properties import group_of, notes_on
-from keelman.state.nouns.autoscale_wire import autoscale_message, autoscale_of, scaling_message
 from keelman.state.nouns.parts import NounParts
 from keelman.state.plugins.sets import plugin_fields
 from keelman.state.reports.reports import judge
 from keelman.state.resources.annotations import annotated, annotations_of
+from keelman.state.resources.autoscale_wire import autoscale_message, autoscale_of, scaling_message
 from keelman.state.resources.hidden import kept_spec, shown_spec
 from keelman.state.resources.limits import limits_message
 from keelman.state.resources.log_delivery import check_buckets, delivery_message, delivery_of, problem_messages
