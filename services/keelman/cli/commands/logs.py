@@ -67,10 +67,12 @@ def logs(
 
 
 def _slots_of(cluster: str, workloads: Sequence[Any]) -> list[Any]:
-    """The Spark services that the cluster's workers use: slots write into their logs."""
+    """The Spark services that the cluster's workers use, or the drivers of their Spark cluster: slots on their hosts
+    write into their logs."""
     workers = [w for w in workloads if w.name.startswith(f"worker/{cluster}/")]
-    names = {spark_name(w.node, w.spec.worker.tenant) for w in workers}
-    return [w for w in workloads if w.name in names]
+    clusters = {w.spec.worker.spark_cluster for w in workers} - {""}
+    names = {spark_name(w.node, w.spec.worker.tenant) for w in workers if not w.spec.worker.spark_cluster}
+    return [w for w in workloads if w.name in names or w.spec.spark.cluster in clusters]
 
 
 def behind(kind: Kind, resource: Any, workloads: Sequence[Any]) -> list[Any]:

@@ -8,7 +8,15 @@ from datetime import datetime
 from typing import TypeAlias
 
 from keelman.api.copy.v1 import copy_run_pb2 as pb
-from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadKind, spark_of
+from keelman.model.workload import (
+    ProcessState,
+    SparkSpec,
+    WorkerSpec,
+    Workload,
+    WorkloadKind,
+    spark_cluster_of,
+    spark_of,
+)
 from keelman.rpc.pages import copy_run_key
 from keelman.rpc.times import from_timestamp
 from keelman.state.resources.snapshot import Snapshot
@@ -168,13 +176,27 @@ class _Processes:
         worker = self._of(run.worker_cluster).get(run.worker_id)
         if worker is None:
             return f"no worker of its worker cluster has the address {run.worker_id} any more"
+        created = from_timestamp(run.create_time)
+        if cluster := spark_cluster_of(worker):
+            dead = "" if self.snapshot.is_offline(worker.node) else _why_dead(worker, created)
+            return dead or self._why_all_dead(cluster, created)
         spark = self.snapshot.workloads.get(spark_of(worker))
         if spark is None or not isinstance(spark.spec, SparkSpec):
             return f"its Spark service on node {worker.node} is gone"
         if self.snapshot.is_offline(worker.node):
             return ""
-        created = from_timestamp(run.create_time)
         return next(filter(None, (_why_dead(w, created) for w in (worker, spark))), "")
+
+    def _why_all_dead(self, spark_cluster: str, created: datetime) -> str:
+        """Returns why no driver of a Spark cluster can have a copy run, which any of them may have; empty if one
+        can."""
+        reasons = []
+        for driver in self.snapshot.workloads_in(WorkloadKind.SPARK, spark_cluster):
+            why = "" if self.snapshot.is_offline(driver.node) else _why_dead(driver, created)
+            if not why:
+                return ""
+            reasons.append(why)
+        return f"no driver of Spark cluster {spark_cluster} can have it: {'; '.join(reasons) or 'it has none'}"
 
     def _of(self, cluster: str) -> Mapping[str, Workload]:
         if cluster not in self._workers:

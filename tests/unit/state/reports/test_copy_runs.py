@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.api.copy.v1 import copy_run_service_pb2 as service
 from keelman.model.errors import NotFound, Unavailable
+from keelman.model.node import Node, NodeState
+from keelman.model.workload import Goal, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus, driver_name
 from keelman.state.reports.copy_runs import CopyRuns, Followed
 from keelman.state.reports.reports import Reports
 from keelman.state.resources.hub import Hub
@@ -167,3 +170,41 @@ async def test_a_watch_tells_of_reports_and_of_commits() -> None:
     assert [copy_run.uid for copy_run in listed.copy_runs] == ["r2", "r1"]
     with pytest.raises(NotFound, match="'none'"):
         await api.ListCopyRuns(service.ListCopyRunsRequest(worker_cluster="none"), context)
+
+
+def node(name: str) -> Node:
+    began = datetime.fromtimestamp(1, UTC)
+    return Node(name, name, began, began, NodeState.ONLINE, "h:7420", 2, 1 << 30)
+
+
+def workload(name: str, state: ProcessState, spec: WorkerSpec | SparkSpec, node: str = "n1") -> Workload:
+    status = WorkloadStatus(state, 1, start_time=datetime.fromtimestamp(5, UTC))
+    return Workload(name, node, 1, Goal.RUNNING, spec, status=status)
+
+
+@pytest.mark.parametrize(
+    ("worker", "drivers", "message"),
+    [
+        ("RUNNING", ["RUNNING", "RUNNING"], ""),
+        ("RUNNING", ["STOPPED", "RUNNING"], ""),
+        ("STOPPED", ["RUNNING", "RUNNING"], "worker/demo/0 is STOPPED"),
+        ("RUNNING", ["STOPPED", "REMOVED"], "no driver of Spark cluster big can have it: spark/@big/0 is STOPPED; "),
+        ("RUNNING", [], "no driver of Spark cluster big can have it: it has none"),
+    ],
+)
+def test_any_driver_of_a_spark_cluster_may_have_a_copy_run(worker: str, drivers: list[str], message: str) -> None:
+    of_worker = WorkerSpec("demo", "h", 8083, {}, "h:1,i:1", spark_cluster="big")
+    workloads = [workload("worker/demo/0", ProcessState(worker), of_worker)]
+    for number, state in enumerate(drivers):
+        spec = SparkSpec("h", 7430, "spark://m:7077", cluster="big")
+        workloads.append(workload(driver_name("big", number), ProcessState(state), spec, f"n{number}"))
+    snapshot = Snapshot()
+    snapshot.fill([*map(node, ("n0", "n1")), *workloads])
+    runs = CopyRuns()
+    began = run("r", created=10, state=RUNNING)
+    began.worker_id = "h:8083"
+    runs.fold(began, 1.0)
+    shown = runs.one("r", snapshot)
+    assert shown is not None
+    assert shown.message.startswith(message)
+    assert (shown.reason == "LOST") == bool(message)
