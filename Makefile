@@ -136,7 +136,8 @@ component: setup ## tests against a real broker, databases and Spark
 	$(TRIED) --costs component -n 4 $(BESIDE) -m 'not fault and not slow' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
-	$(PYTEST) -v tests/component/spark/test_masters.py tests/component/spark/test_standalone.py
+	$(PYTEST) -v tests/component/spark/test_masters.py tests/component/spark/test_standalone.py \
+		tests/component/spark/test_driver_lost.py
 
 SYSTEMS := tests/e2e tests/chaos
 SYSTEMS_AT_ONCE := 4
