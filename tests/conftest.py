@@ -11,7 +11,7 @@ from hypothesis import settings
 
 from keelman.runtime import grpc_forks
 
-pytest_plugins = ["support.costs.plugin", "support.costs.hangs"]
+pytest_plugins = ["support.costs.plugin", "support.costs.hangs", "support.costs.leftovers"]
 
 os.environ.setdefault("KEELMAN_STATE_SPARK_IDLE_SECONDS", "0")  # what no test needs any more makes room for the next
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
