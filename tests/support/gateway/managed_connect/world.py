@@ -56,7 +56,7 @@ def sdk_client(endpoint: str, key: str = KEY, secret: str = SECRET, region: str 
     session = botocore.session.Session()
     return session.create_client(
         "kafkaconnect", endpoint_url=endpoint, region_name=region, aws_access_key_id=key, aws_secret_access_key=secret,
-        config=Config(retries={"total_max_attempts": 1}, parameter_validation=True),
+        config=Config(retries={"total_max_attempts": 1}, parameter_validation=True, read_timeout=300),
     )  # fmt: skip
 
 
