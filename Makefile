@@ -119,8 +119,8 @@ types: $(CHECKS) $(WIRE) ## strict types
 contracts: $(CHECKS) $(WIRE) ## which package may import which
 	PYTHONPATH=libs:services $(BIN)/lint-imports
 
-# Component tests wait for processes as much as they compute: four at a time, each of the four with a broker and a Spark
-# service that its tests share. Each takes a file when it has no more to do, those that take longest first.
+# Component tests wait for processes as much as they compute: several at a time, each of the pytest workers with a broker
+# and a Spark service that its tests share. Each takes a file when it has no more to do, those that take longest first.
 PYTEST := $(BIN)/python -m pytest
 # With SECOND_TRY=1, in .ci/run, failed tests of the parts that start processes are tried once more.
 TRIED := $(if $(SECOND_TRY),$(BIN)/python tools/second_try.py) $(PYTEST)
@@ -132,8 +132,9 @@ unit: $(CHECKS) $(WIRE) ## tests that need nothing
 explore: $(CHECKS) $(WIRE) ## property tests on random cases, other ones each time
 	$(PYTEST) tests/property --hypothesis-profile=default
 
+COMPONENT_AT_ONCE := 4
 component: setup ## tests against a real broker, databases and Spark
-	$(TRIED) --costs component -n 4 $(BESIDE) -m 'not fault and not slow' tests/component
+	$(TRIED) --costs component -n $(COMPONENT_AT_ONCE) $(BESIDE) -m 'not fault and not slow' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/spark/test_masters.py tests/component/spark/test_standalone.py \
@@ -151,9 +152,10 @@ slow: setup ## tests that take minutes each, and so are no part of `make test`
 	$(PYTEST) -v -m slow tests/component
 	$(PYTEST) -v -m slow tests/e2e
 
-# Tests of whole systems wait most of their time: they run beside the component tests, two files at a time.
+# Tests of whole systems wait most of their time: they run beside the component tests, two files at a time. Three files
+# of component tests are enough for two processors then: more only make each other late (docs/decisions/0038).
 test: unit setup ## all tests; sets itself up on a clean clone; what each file cost is in build/durations.json
-	+$(MAKE) --no-print-directory -j 2 component systems SYSTEMS_AT_ONCE=2
+	+$(MAKE) --no-print-directory -j 2 component systems COMPONENT_AT_ONCE=3 SYSTEMS_AT_ONCE=2
 	+$(MAKE) --no-print-directory alone
 
 durations: $(CHECKS) ## what each test file cost in the last `make test`, beside tests/durations.json: [ALL=1] [KEEP=1]
