@@ -21,7 +21,7 @@ from keelman.model.plugins.plugin_import import PluginImport
 from keelman.model.rules.names import found_by_name
 from keelman.model.spark_cluster import SparkCluster
 from keelman.model.topic import Topic
-from keelman.model.workload import Load, Workload, WorkloadKind, spark_cluster_of, spark_of
+from keelman.model.workload import Load, Workload, WorkloadKind
 from keelman.state.kafka.kafkas import kafka_keys, same_kafka
 from keelman.state.resources.index_keys import keys_of
 from keelman.state.resources.layers import Layer
@@ -239,14 +239,6 @@ class Snapshot:
             return False
         wanted = any(user.goal is ClusterGoal.RUNNING for user in self.users_of_spark(spark_cluster))
         return wanted or any(not w.has_ended for w in self.linked_to(spark_cluster))
-
-    def sparks_for(self, worker: Workload) -> list[Workload]:
-        """Returns the Spark services that may copy for a worker: that of its node, or the drivers of its Spark
-        cluster; none while they are not placed."""
-        if cluster := spark_cluster_of(worker):
-            return self.workloads_in(WorkloadKind.SPARK, cluster)
-        service = self.workloads.get(spark_of(worker))
-        return [] if service is None else [service]
 
     def workloads_on(self, node: str) -> list[Workload]:
         """Returns all workloads placed on a node, by name."""
