@@ -56,6 +56,7 @@ class Clients:
         self.secrets = stub_of(value, "connect", "secret")
         self.documents = stub_of(value, "connect", "document")
         self.configurations = stub_of(value, "connect", "worker_configuration")
+        self.sparks = stub_of(value, "connect", "spark_cluster")
         self.topics = stub_of(value, "connect", "topic")
         self.operations = stub_of(value, "connect", "operation")
         self.definitions = stub_of(value, "connect", "connector_definition")
