@@ -88,4 +88,4 @@ def runs() -> Iterator[Callable[..., Run]]:
     for run in started:
         run.loop.control.cut("TEST_ENDED")
     for run in started:
-        assert run.loop.join(60)
+        assert run.loop.join(300)

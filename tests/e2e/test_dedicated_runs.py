@@ -62,7 +62,7 @@ async def system(own: Keelman, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 async def figures(keelman: Keelman) -> dict[str, dict[str, float]]:
     """The gateway's metrics of each connector, by its name and the metric's."""
     async with httpx.AsyncClient(trust_env=False) as client:
-        text = (await client.get(f"{keelman.system['http']}/metrics", timeout=60)).text
+        text = (await client.get(f"{keelman.system['http']}/metrics", timeout=300)).text
     actual_figures: dict[str, dict[str, float]] = {}
     for sample in (s for family in text_string_to_metric_families(text) for s in family.samples):
         if "ConnectorName" in sample.labels:

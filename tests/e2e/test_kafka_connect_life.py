@@ -54,7 +54,7 @@ async def test_it_is_adopted_and_ends_in_order(own: Keelman, tmp_path: Path) -> 
         "transforms": "stamp",
         "transforms.stamp.type": "acme.StampTransform",
     }
-    async with httpx.AsyncClient(trust_env=False, verify=trust, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, verify=trust, timeout=300) as client:
 
         async def runs() -> bool:
             result = (await client.get(f"{url}/connectors/stamps/status")).json()

@@ -30,7 +30,7 @@ def end_of(servers: str, topic: str) -> int:
     """The number of records in the topic, with markers of transactions; 0 while it does not exist."""
     consumer = Consumer({"bootstrap.servers": servers, "group.id": "look"})
     try:
-        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=120)[1])
+        return int(consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=300)[1])
     except KafkaException:
         return 0
     finally:

@@ -108,7 +108,7 @@ async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> N
 
 async def _read(url: str) -> str:
     def fetch() -> str:
-        with urllib.request.urlopen(url, timeout=120) as answer:
+        with urllib.request.urlopen(url, timeout=300) as answer:
             return str(answer.read().decode())
 
     return await asyncio.to_thread(fetch)
@@ -137,7 +137,7 @@ def _call(channel: grpc.Channel, pool: DescriptorPool, service: str, method: str
     call = channel.unary_unary(
         f"/{service}/{method}", request_serializer=request.SerializeToString, response_deserializer=response.FromString
     )
-    answer: dict[str, Any] = MessageToDict(call(request(), timeout=60), preserving_proto_field_name=True)
+    answer: dict[str, Any] = MessageToDict(call(request(), timeout=300), preserving_proto_field_name=True)
     return answer
 
 

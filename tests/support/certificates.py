@@ -113,7 +113,7 @@ def as_jks(store: Path, file: Path) -> Path:
     command = [str(find().home / "bin" / "keytool"), "-importkeystore", "-noprompt", "-srckeystore", str(store)]
     command += ["-srcstorepass", PASSWORD, "-destkeystore", str(file), "-deststoretype", "JKS"]
     command += ["-deststorepass", PASSWORD]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
     return file
 
 

@@ -33,7 +33,7 @@ async def test_ten_agents_killed_in_a_row_and_every_workload_keeps_its_process(b
     for number in range(ROUNDS):
         told = len(node.state.first_reports)
         agent.kill()
-        await asyncio.to_thread(agent.wait, 120)
+        await asyncio.to_thread(agent.wait, 300)
         agent = node.agent()
         if number % 3 == 2:  # in the middle of its start
             await eventually(lambda agent=agent: node.home.agent_lock.read_text() == str(agent.pid), every=0.005)  # type: ignore[misc]

@@ -279,7 +279,7 @@ async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:
     pids = [node.state.statuses[name].pid for name in names]
     async with channel(node.address) as connection:
         stub = AgentServiceStub(connection)
-        answer = await stub.Drain(agent_messages.DrainRequest(), timeout=120)
+        answer = await stub.Drain(agent_messages.DrainRequest(), timeout=300)
         assert list(answer.killed) == []
         assert not any(map(alive, pids))
         local = await stub.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())
@@ -302,7 +302,7 @@ async def test_a_second_agent_on_the_home_is_refused_and_the_lock_dies_with_its_
     await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
     (other_port,) = free_ports(1)
     second = node.agent(port=str(other_port))
-    assert await asyncio.to_thread(second.wait, 120) == 1
+    assert await asyncio.to_thread(second.wait, 300) == 1
     assert f"keelman agent: another agent (pid {first.pid}) runs on {node.home.root}" in node.log_of_agent()
     await node.end(first, signal.SIGKILL)
     node.agent()  # though the child of the first, which inherits nothing, lives

@@ -92,7 +92,7 @@ async def test_a_secret_reaches_tasks_and_a_new_value_only_those_that_use_it(
                 assert not any(b"canary-0815" in f.read_bytes() for f in file.parent.glob("*.properties"))
 
                 async def ask(method: str, path: str, body: Any = None) -> httpx.Response:
-                    async with httpx.AsyncClient(timeout=60, trust_env=False) as asking:
+                    async with httpx.AsyncClient(timeout=300, trust_env=False) as asking:
                         return await asking.request(method, f"{url}{path}", json=body)
 
                 config = {

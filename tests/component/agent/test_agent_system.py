@@ -124,11 +124,11 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
             await eventually(weighed)
             everything = living(p for k in kinds for p in family(second[k].status.pid))
             async with channel(f"127.0.0.1:{agent_port}") as link:
-                answer = await AgentServiceStub(link).Drain(DrainRequest(), timeout=120)
+                answer = await AgentServiceStub(link).Drain(DrainRequest(), timeout=300)
             assert list(answer.killed) == []
             assert not everything.items() & living(everything).items()
             agents[-1].terminate()
-            assert await asyncio.to_thread(agents[-1].wait, 120) == 0
+            assert await asyncio.to_thread(agents[-1].wait, 300) == 0
         except BaseException:
             print((home.root / "agent.log").read_text()[-6000:])
             for log in home.workloads.glob("*/log"):

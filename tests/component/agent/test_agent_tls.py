@@ -45,7 +45,7 @@ async def test_both_sides_speak_tls_where_certificates_say_so(tmp_path: Path) ->
         assert state.registrations[0].node_address == "127.0.0.1"
         for agents, answers in ((Agents(authority.pem.encode()), True), (Agents(), False)):
             async with agents.channel(f"127.0.0.1:{port}") as channel:
-                asking = AgentServiceStub(channel).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)
+                asking = AgentServiceStub(channel).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=300)
                 if answers:
                     assert not (await asking).workloads
                 else:

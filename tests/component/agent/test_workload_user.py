@@ -116,9 +116,9 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
     properties = {"bootstrap.servers": f"127.0.0.1:{port}"}
     producer = Producer(properties)
     admin = AdminClient(properties)
-    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(60)
+    admin.create_topics([NewTopic("kept", 1, 1)])["kept"].result(300)
     producer.produce("kept", b"kept by root")
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     node.state.assign(broker(2, STOPPED))
     await eventually(lambda: node.state.in_state(name, "STOPPED"))
     await node.end(agent, signal.SIGTERM)
@@ -144,7 +144,7 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
 
     consumer = Consumer({**properties, "group.id": "g", "auto.offset.reset": "earliest"})
     consumer.assign([TopicPartition("kept", 0, 0)])
-    message = await asyncio.to_thread(consumer.poll, 60)
+    message = await asyncio.to_thread(consumer.poll, 300)
     consumer.close()
     assert message is not None
     assert message.value() == b"kept by root"
@@ -153,6 +153,6 @@ async def test_brokers_run_as_a_user_of_their_own_and_take_over_what_was_roots(
 async def test_a_user_that_cannot_enter_the_home_is_refused_at_the_start(node: Node) -> None:
     node.home.root.mkdir(mode=0o700)
     agent = node.agent(prefix=reachable(node.folder / "aside"), workload_user="nobody")
-    assert await asyncio.to_thread(agent.wait, 120) == 1
+    assert await asyncio.to_thread(agent.wait, 300) == 1
     assert "agent.workload_user: 'nobody' is not legal: a user who can run" in node.log_of_agent()
     assert "Permission denied" in node.log_of_agent()

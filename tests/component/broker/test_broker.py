@@ -163,7 +163,7 @@ async def test_health_tells_the_truth_and_a_dead_broker_ends_its_service(tmp_pat
 
             async def state() -> str:
                 try:
-                    reply = await health.Check(health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=120)
+                    reply = await health.Check(health_pb2.HealthCheckRequest(), wait_for_ready=True, timeout=300)
                 except grpc.aio.AioRpcError as error:
                     return error.code().name
                 return health_pb2.HealthCheckResponse.ServingStatus.Name(reply.status)

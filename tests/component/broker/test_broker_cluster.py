@@ -21,7 +21,7 @@ def write(cluster: BrokerCluster, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": cluster.bootstrap, **once})
     for value in values:
         producer.produce(topic, value)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def read(cluster: BrokerCluster, topic: str, count: int) -> list[bytes | None]:

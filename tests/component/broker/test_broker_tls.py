@@ -98,10 +98,10 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
         await eventually(both_seen, what="both brokers are in the cluster")
         rd = {**for_librdkafka(client), "bootstrap.servers": bootstrap}
         admin = AdminClient(rd)
-        admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(60)
+        admin.create_topics([NewTopic(TOPIC, 1, 2)])[TOPIC].result(300)
         producer = Producer({**rd, "acks": "all"})
         producer.produce(TOPIC, b"one")
-        assert producer.flush(60) == 0, "both replicas have it: brokers trust each other"
+        assert producer.flush(300) == 0, "both replicas have it: brokers trust each other"
         assert await ask_broker(HOST, brokers[0].port) is None, "plain text is not answered"
         with pytest.raises(KafkaException):
             brokers_seen(client_of(None, truststore), bootstrap, 10)
@@ -122,7 +122,7 @@ async def test_all_connections_are_secured_and_certificates_renewed_while_they_r
         assert [psutil.Process(broker.pid).children() for broker in brokers] == javas
         await eventually(both_seen, what="a new client gets to know both")
         producer.produce(TOPIC, b"two")
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
         consumer = Consumer({**rd, "group.id": "readers"})
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
         assert [message.value() for message in consumer.consume(2, 60)] == [b"one", b"two"]

@@ -48,7 +48,7 @@ async def test_a_topics_life(prompt: Commands, bootstrap: str, name: str) -> Non
     producer = Producer({"bootstrap.servers": bootstrap})
     for text in ("one", "two"):
         producer.produce(name, text)
-        assert not producer.flush(60)
+        assert not producer.flush(300)
     assert [line.strip() for line in (await prompt.ran(f"peek {name} -n 1")).out.splitlines()][1:] == ["two"]
 
     await create_topic({"bootstrap.servers": bootstrap}, f"{name}-beside", partitions=1)

@@ -41,8 +41,8 @@ def fill(bootstrap: str, topic: str) -> None:
         value = b'{"bad":%d' % number if bad(number) else b"%d" % number
         producer.produce(topic, value, b"k%d" % number, partition=number % 2, headers=[("n", b"%d" % number)])
         if number % 1_000 == 0:
-            producer.flush(60)
-    assert producer.flush(60) == 0
+            producer.flush(300)
+    assert producer.flush(300) == 0
 
 
 def letters(bootstrap: str, name: str) -> list[DeadLetter]:
@@ -144,7 +144,7 @@ def test_a_task_that_fails_names_the_record_the_step_and_the_reason(
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for value in (b"1", b"2", b"{"):
         producer.produce(name, value)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     run = runs(ticket(bootstrap, sink(name, tmp_path / "out", **{"errors.tolerance": "none"})))
     failed = until(lambda: next((u for u in _updates(run) if u.trace), None), "the run fails")
     first, second = failed.trace.splitlines()[:2]
@@ -167,7 +167,7 @@ def test_a_kafka_sink_leaves_out_what_its_target_does_not_take(
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for value in (b"1", b"x" * 5_000, b"2"):
         producer.produce(name, value, b"k", headers=[("h", b"1")])
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     config = tolerant(name, **{"connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"})
     run = runs(ticket(bootstrap, {**config, "target.cluster.max.request.size": "4000"}))
     update = run.until_records(2).progress
@@ -191,7 +191,7 @@ def test_a_kafka_sinks_dead_letters_are_in_its_transactions_over_kills(
     )
     for number in range(total):
         producer.produce(name, (b"x" * 5_000 if bad(number) else b"") + b"%d" % number, b"k%d" % number)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     more = {"keelman.commit.interval.ms": "1", "consumer.override.max.poll.records": "100"}
     config = tolerant(name, **{"connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"}, **more)
     config["target.cluster.max.request.size"] = "4000"

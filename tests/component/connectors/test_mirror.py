@@ -50,7 +50,7 @@ def alter(admin: AdminClient, topic: str, key: str, text: str | None) -> None:
     operation = AlterConfigOpType.DELETE if text is None else AlterConfigOpType.SET
     entry = ConfigEntry(key, text, incremental_operation=operation)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(60)
+    admin.incremental_alter_configs([resource])[resource].result(300)
 
 
 def task(config: dict[str, str]) -> dict[str, str]:
@@ -72,7 +72,7 @@ def fill(bootstrap: str, topic: str, count: int, partitions: int) -> None:
             producer.produce(topic, value, key, number % partitions, timestamp=stamp, headers=headers)
             producer.poll(0)
         if part % 4 == 3:
-            producer.flush(60)
+            producer.flush(300)
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
@@ -151,7 +151,7 @@ def test_a_record_that_the_copys_topic_refuses_fails_the_task(bootstrap: str, na
     create_topic(bootstrap, f"{name}-there.{name}", **{"max.message.bytes": "1000"})
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(name, b"x" * 5000)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     config = mirror(bootstrap, name, **{"sync.topic.configs.enabled": "false"})
     run = Run(ticket(bootstrap, task(config)))
     failed = run.until_state("FAILED")
@@ -166,12 +166,12 @@ def test_copies_topics_are_made_grown_and_configured_like_their_topics(bootstrap
     remote = f"{name}-there.{name}"
 
     def partitions() -> int:
-        topic = admin.list_topics(timeout=60).topics.get(remote)
+        topic = admin.list_topics(timeout=300).topics.get(remote)
         return 0 if topic is None else len(topic.partitions)
 
     def value(key: str) -> tuple[str, bool]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, remote)
-        entry = admin.describe_configs([resource])[resource].result(60)[key]
+        entry = admin.describe_configs([resource])[resource].result(300)[key]
         return entry.value, entry.is_default
 
     MirrorSource.tend(config)
@@ -180,7 +180,7 @@ def test_copies_topics_are_made_grown_and_configured_like_their_topics(bootstrap
     assert value("message.timestamp.type")[0] == "CreateTime", "an excluded property was copied"
     alter(admin, name, "retention.ms", None)
     alter(admin, name, "cleanup.policy", "compact")
-    admin.create_partitions([NewPartitions(name, 5)])[name].result(60)
+    admin.create_partitions([NewPartitions(name, 5)])[name].result(300)
     until(lambda: len(MirrorSource.task_configs(config, 9)) == 5, "the topic has grown")
     MirrorSource.tend(config)
     until(lambda: partitions() == 5, "the copy has grown")
@@ -223,7 +223,7 @@ def test_a_mirror_is_settled_until_there_is_something_to_do(bootstrap: str, name
     create_topic(bootstrap, f"{name}-a2", 1)
     changed("a topic")
     remote = f"{name}-a-there.{name}-a2"
-    admin.delete_topics([remote])[remote].result(60)
+    admin.delete_topics([remote])[remote].result(300)
     changed("a copy that is gone")
 
 
@@ -239,7 +239,7 @@ def test_without_a_refresh_of_topics_a_mirror_tends_what_it_has(bootstrap: str, 
     assert len(tasks) == 3
 
     def copies() -> dict[str, int]:
-        present_topics = admin.list_topics(timeout=60).topics
+        present_topics = admin.list_topics(timeout=300).topics
         return {
             topic: len(present_topics[remote].partitions)
             for topic in topics
@@ -251,12 +251,12 @@ def test_without_a_refresh_of_topics_a_mirror_tends_what_it_has(bootstrap: str, 
 
     def retention(topic: str) -> str:
         resource = ConfigResource(ConfigResource.Type.TOPIC, f"{name}-there.{topic}")
-        return str(admin.describe_configs([resource])[resource].result(60)["retention.ms"].value)
+        return str(admin.describe_configs([resource])[resource].result(300)["retention.ms"].value)
 
     until(lambda: copies() == {first: 2, gone: 1} and settled(), "its copies are made")
     create_topic(bootstrap, second, 1, **{"retention.ms": "7654321"})
-    admin.create_partitions([NewPartitions(first, 5)])[first].result(60)
-    admin.delete_topics([f"{name}-there.{gone}"])[f"{name}-there.{gone}"].result(60)
+    admin.create_partitions([NewPartitions(first, 5)])[first].result(300)
+    admin.delete_topics([f"{name}-there.{gone}"])[f"{name}-there.{gone}"].result(300)
     until(lambda: len(MirrorSource.task_configs(config, 9)) == 7, "there is more to mirror")
     until(lambda: copies() == {first: 2}, "and a copy less")
     assert settled(), "nothing of it is to be taken up"
@@ -276,7 +276,7 @@ def test_the_watch_stands_at_the_ends_and_deleted_records_are_passed_over(bootst
     config = task(mirror(bootstrap, name))
     admin = AdminClient({"bootstrap.servers": bootstrap})
     first = TopicPartition(name, 0, 500)
-    admin.delete_records([first])[first].result(60)
+    admin.delete_records([first])[first].result(300)
     reader = MirrorSource.open_reader(config, lambda partition: {"offset": 10} if partition["partition"] == 0 else None)
     read = {0: 0, 1: 0}
     try:
@@ -292,7 +292,7 @@ def test_the_watch_stands_at_the_ends_and_deleted_records_are_passed_over(bootst
         assert read == {number: sum(1 for at in records(bootstrap, name) if at[0] == number) for number in (0, 1)}
         assert reader.left() == 0
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends"})
-        ends = {n: consumer.get_watermark_offsets(TopicPartition(name, n), timeout=60)[1] for n in (0, 1)}
+        ends = {n: consumer.get_watermark_offsets(TopicPartition(name, n), timeout=300)[1] for n in (0, 1)}
         consumer.close()
         assert {name.partition: position for name, position in watch.positions.items()} == ends
         assert watch.properties["bootstrap.servers"] == bootstrap

@@ -52,7 +52,7 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
         return AclBindingFilter(ResourceType.TOPIC, topic, pattern, None, None, AclOperation.ANY, AclPermissionType.ANY)
 
     def copied(topic: str = "there.orders") -> set[AclBinding]:
-        return set(admin.describe_acls(which(topic)).result(60))
+        return set(admin.describe_acls(which(topic)).result(300))
 
     def settled() -> bool:
         return MirrorSource.settled([(config, tasks)])[0]
@@ -61,7 +61,7 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
     tasks = MirrorSource.task_configs(config, 1)
     until(settled, "there is nothing to copy yet")
     for created_acl in admin.create_acls(values).values():
-        created_acl.result(60)
+        created_acl.result(300)
     until(lambda: not settled(), "the ACLs are seen")
     MirrorSource.tend(config)
     expected = {
@@ -74,7 +74,7 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
 
     create_topic(servers, "other", 1)
     (cleared,) = admin.delete_acls([which("there.orders")]).values()
-    assert set(cleared.result(60)) == expected
+    assert set(cleared.result(300)) == expected
     config |= {"topics": "orders,other", "refresh.topics.enabled": "false"}
     until(lambda: not settled(), "they are missed")
     assert MirrorSource.tend_again(config, tasks)

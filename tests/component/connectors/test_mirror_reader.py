@@ -101,7 +101,7 @@ def fill(bootstrap: str, topic: str, partitions: int) -> None:
                 value = None if number % 5 == 0 else random.randbytes(500)
                 writer.produce(topic, value, key, number % partitions, headers=headers)
             if turn % 3 == 1:
-                assert writer.flush(60) == 0
+                assert writer.flush(300) == 0
                 writer.abort_transaction(30)
             else:
                 writer.commit_transaction(30)
@@ -147,7 +147,7 @@ def test_an_offset_that_is_gone_fails_a_reader_that_must_not_skip(bootstrap: str
     fill(bootstrap, name, 1)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     gone = TopicPartition(name, 0, 500)
-    admin.delete_records([gone])[gone].result(30)
+    admin.delete_records([gone])[gone].result(300)
     strict = open_reader(bootstrap, name, 1, {0: 5}, **{"source.consumer.auto.offset.reset": "none"})
     with pytest.raises(KafkaException, match="offset 6 of partition 0"):
         read_out(strict)

@@ -61,7 +61,7 @@ def write(
     producer = Producer({"bootstrap.servers": bootstrap, "message.max.bytes": 8_000_000, **settings})
     for value in values:
         producer.produce(topic, value, key, partition=partition)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def values(bootstrap: str, topic: str) -> list[bytes | None]:
@@ -77,7 +77,7 @@ def alter(bootstrap: str, topic: str, **settings: str) -> None:
     entries = [ConfigEntry(k.replace("_", "."), v, incremental_operation=change) for k, v in settings.items()]
     admin = AdminClient({"bootstrap.servers": bootstrap})
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=entries)
-    admin.incremental_alter_configs([resource])[resource].result(60)
+    admin.incremental_alter_configs([resource])[resource].result(300)
 
 
 @pytest.fixture(autouse=True)
@@ -178,7 +178,7 @@ def test_a_copy_with_fewer_partitions_waits_by_name_until_it_has_grown(
     assert f"topic {name}.{bad} has 1 partitions, and a record names partition 1" in update.message
     until(lambda: values(bootstrap, f"{name}.{good}") == [b"good"], "the good one is copied")
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_partitions([NewPartitions(f"{name}.{bad}", 2)])[f"{name}.{bad}"].result(60)
+    admin.create_partitions([NewPartitions(f"{name}.{bad}", 2)])[f"{name}.{bad}"].result(300)
     run.until(lambda u: u.progress.records >= 2 and not u.progress.set_aside)
     assert values(bootstrap, f"{name}.{bad}") == [b"bad"]
     run.drain()
@@ -299,7 +299,7 @@ def test_a_topic_that_its_source_deletes_keeps_nothing_of_the_others(
     run = runs(ticket(bootstrap, tasks(mirror(bootstrap, name, good, gone, f"{name}-never"))))
     run.until_records(2)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([gone])[gone].result(60)
+    admin.delete_topics([gone])[gone].result(300)
     write(bootstrap, good, b"two")
     run.until_records(3)
     run.until(lambda u: gone in u.message)

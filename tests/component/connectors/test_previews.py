@@ -106,7 +106,7 @@ async def test_preview_of_a_sink_and_of_what_fails(
     assert "value.converter VALUE_CONVERTER: DataException: " in " ".join(printed.split())
     assert not (tmp_path / "out").exists()
     admin = AdminClient({"bootstrap.servers": bootstrap})  # a client that is garbage-collected ends without an answer
-    groups = admin.list_consumer_groups().result(60)
+    groups = admin.list_consumer_groups().result(300)
     assert "connect-watcher" not in [group.group_id for group in groups.valid]
 
 

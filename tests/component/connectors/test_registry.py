@@ -45,7 +45,7 @@ def converter(url: str, topic: str, **more: str) -> Converter:
 
 
 def ask(registry: RegistryProcess, method: str, path: str, body: Any = None) -> Any:
-    return httpx.request(method, registry.url + path, json=body, timeout=120, trust_env=False, verify=False).json()
+    return httpx.request(method, registry.url + path, json=body, timeout=300, trust_env=False, verify=False).json()
 
 
 def source(name: str, topic: str, file: Path, url: str) -> dict[str, str]:
@@ -103,7 +103,7 @@ def test_a_record_of_an_unknown_schema_goes_by_the_policy(
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in (good, header(999_999) + b"\x02", b"no avro", None, good):
         producer.produce(name, value)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     failed = runs(ticket(bootstrap, sink(f"{name}-1", name, tmp_path / "1.txt", registry.url))).until_state("FAILED")
     assert not failed.retriable
     assert "40403" in failed.message
@@ -181,7 +181,7 @@ def guarded(url: str, user: str) -> Iterator[str]:
         if request.headers.get("Authorization") == expected:
             headers = {"Content-Type": request.headers.get("Content-Type") or "application/json"}
             answer = httpx.request(
-                request.command, url + request.path, content=body, headers=headers, timeout=120, trust_env=False
+                request.command, url + request.path, content=body, headers=headers, timeout=300, trust_env=False
             )
             status, content = answer.status_code, answer.content
         request.answer(status, content)

@@ -48,7 +48,7 @@ def converter(kind: str, url: str, topic: str, **more: str) -> Converter:
 
 
 def ask(registry: RegistryProcess, method: str, path: str, body: Any = None) -> Any:
-    return httpx.request(method, registry.url + path, json=body, timeout=120, trust_env=False, verify=False).json()
+    return httpx.request(method, registry.url + path, json=body, timeout=300, trust_env=False, verify=False).json()
 
 
 def line_in(kind: str, payload: bytes) -> str:
@@ -90,7 +90,7 @@ def test_lines_go_through_kafka(  # noqa: PLR0917  fixtures
         payloads[0],
     ):
         producer.produce(topic, poison)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     writing = runs(ticket(bootstrap, {**sink, **own, "errors.tolerance": "all"}))
     expected = "Struct{line=one}\nStruct{line=twö}\nnull\nStruct{line=one}\n"
     until(lambda: out.exists() and out.read_text().endswith("null\nStruct{line=one}\n"), "all that is sound")

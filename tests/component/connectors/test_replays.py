@@ -27,14 +27,14 @@ BEGUN_MS = round(time.time() * 1000)  # brokers delete records that are older th
 
 def write_letters(bootstrap: str, topic: str, letters: list[tuple[bytes | None, bytes | None, list[Any]]]) -> None:
     """Writes dead letters into their topic, which is created if need be: key, value, headers."""
-    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=120).topics:
+    if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=300).topics:
         create_topic(bootstrap, topic, 1)
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for n, (key, value, headers) in enumerate(letters):
         producer.produce(topic, value, key, headers=headers, timestamp=BEGUN_MS + n)
         if n % 1000 == 0:
             producer.poll(0)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def letter(

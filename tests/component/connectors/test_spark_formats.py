@@ -107,11 +107,11 @@ class Scene:
     def fill(self, records: list[tuple[bytes | None, bytes]]) -> None:
         """Writes records to the topic."""
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        admin.create_topics([NewTopic(self.name, 1, 1)])[self.name].result(30)
+        admin.create_topics([NewTopic(self.name, 1, 1)])[self.name].result(300)
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for key, value in records:
             producer.produce(self.name, value, key, partition=0, headers=[("h", b"1")])
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     def forget(self) -> None:
         """Resets the connector's offsets, as Connect does: with tombstones."""
@@ -121,7 +121,7 @@ class Scene:
             for key, value in self.copied(topic, partition):
                 if value is not None and key.startswith(f'["{self.name}"'.encode()):
                     producer.produce(topic, None, key, partition=partition)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     def copied(self, topic: str = "", partition: int = 0) -> list[tuple[Any, Any]]:
         """Every committed record of the topic."""
@@ -357,7 +357,7 @@ async def test_records_of_aborted_transactions_are_left_out_unless_they_are_want
     for value in (b"kept", b"gone"):
         producer.begin_transaction()
         producer.produce(scene.name, value, partition=0)
-        producer.flush(60)
+        producer.flush(300)
         producer.commit_transaction(60) if value == b"kept" else producer.abort_transaction(60)
     more = {"consumer.override.isolation.level": isolation} if isolation else {}
     target = {"spark.path": str(tmp_path / "out"), "spark.write.every.ms": "100"}

@@ -99,7 +99,7 @@ def test_records_are_filtered_and_taken_apart_before_a_sink(
     for number in range(6):
         value = None if number % 3 == 2 else json.dumps({"id": number, "name": f"n{number}"}).encode()
         producer.produce(name, value, headers=[("even", b"")] if number % 2 == 0 else None)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     out = tmp_path / "out.txt"
     config = {
         "name": f"{name}-out",
@@ -165,7 +165,7 @@ def test_json_of_other_writers_reaches_a_sink_as_through_connect(
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for value in values:
         producer.produce(name, value)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     out = tmp_path / "out.txt"
     config = {
         "name": f"{name}-out",

@@ -95,7 +95,7 @@ def test_a_wrong_answer_is_told(
     create_topic(bootstrap, name)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(name, b"x")
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     monkeypatch.setattr(owner, method, classmethod(odd) if issubclass(owner, Connector) else odd)
     monkeypatch.setattr(OddWriter, "keeps_offsets", method == "kept")
     config = {"name": name, "connector.class": kind.names[0], "topics": name, "keelman.commit.interval.ms": "20"}

@@ -32,4 +32,4 @@ def bench(brokers: Brokers) -> Iterator[Callable[..., Bench]]:
     for run in runs:
         run.loop.control.cut("TEST_ENDED")
     for run in runs:
-        assert run.loop.join(60)
+        assert run.loop.join(300)

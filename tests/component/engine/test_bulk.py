@@ -54,7 +54,7 @@ class Mirror:
                         producer.produce(self.name, record, partition=partition)
                         break
                     producer.poll(0.1)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
         config = self.config | more
         answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
         assert answer.status_code == 201, answer.text
@@ -128,7 +128,7 @@ class Mirror:
         producer.init_transactions(30)
         producer.begin_transaction()
         producer.produce(self.name, b"a zombie's")
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
         return producer
 
     @property
@@ -272,7 +272,7 @@ async def test_a_stop_in_the_middle_leaves_exact_offsets_and_no_plan(mirror: Mir
 def made(bootstrap: str, topic: str) -> None:
     """A topic to mirror, without records."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(300)
 
 
 @dataclass
@@ -338,7 +338,7 @@ async def test_parts_of_former_tasks_are_fenced(told: Told) -> None:
     producer = Producer({"bootstrap.servers": mirror.bootstrap, "enable.idempotence": True})
     plan = f'["{mirror.name}",{{"keelman.bulk":"1"}}]'.encode()
     producer.produce(f"{mirror.worker.group}-offsets", b'{"parts":3}', plan)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     zombie = mirror.zombie(1, 2)
     answer = await mirror.worker.ask("PUT", f"/connectors/{mirror.name}/config", config | {"tasks.max": "1"})
     assert answer.status_code == 200

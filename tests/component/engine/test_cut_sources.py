@@ -35,7 +35,7 @@ def written(bootstrap: str, topic: str, numbers: range) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50})
     for number in numbers:
         producer.produce(topic, b"%d" % number)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_is_longer(
@@ -61,8 +61,8 @@ async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_
 
 def made_anew(bootstrap: str, topic: str) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([topic])[topic].result(60)
-    until(lambda: topic not in admin.list_topics(timeout=60).topics, "it is gone")
+    admin.delete_topics([topic])[topic].result(300)
+    until(lambda: topic not in admin.list_topics(timeout=300).topics, "it is gone")
     create_topic(bootstrap, topic)
 
 

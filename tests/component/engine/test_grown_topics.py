@@ -34,12 +34,12 @@ def write(bootstrap: str, topic: str, partition: int, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in values:
         producer.produce(topic, value, partition=partition)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def grow(bootstrap: str, topic: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+    admin.create_partitions([NewPartitions(topic, partitions)])[topic].result(300)
     until(lambda: len(admin.list_topics(topic, 60).topics[topic].partitions) == partitions, f"{topic} has grown")
 
 

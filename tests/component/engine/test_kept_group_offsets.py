@@ -89,7 +89,7 @@ async def test_a_group_that_had_members_is_kept_and_one_that_has_some_is_left_al
     assert left(bootstrap, name) > before
     consumer = joined(bootstrap, name, name)
     try:
-        (committed,) = consumer.committed([TopicPartition(name, 0)], timeout=60)
+        (committed,) = consumer.committed([TopicPartition(name, 0)], timeout=300)
         assert (committed.offset, committed.metadata, committed.leader_epoch) == (7, "noted", 3)
         before = left(bootstrap, name)
         assert await kept(bootstrap, name) == Kept(False, WEEK_SECONDS)
@@ -229,8 +229,8 @@ async def test_a_parked_sink_goes_on_where_it_was_though_its_group_is_forgotten(
     assert [int(line) for line in Path(f"{taken}2").read_text().split()] == [11, 12]
     await empty_group(bootstrap, name, group)
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.delete_topics([name])[name].result(60)
-    until(lambda: name not in admin.list_topics(timeout=60).topics, "the topic is gone")
+    admin.delete_topics([name])[name].result(300)
+    until(lambda: name not in admin.list_topics(timeout=300).topics, "the topic is gone")
     produce(bootstrap, name, range(20))
     await without_group(bootstrap, group)
     runs(ticket(bootstrap, {**first, "file": f"{taken}3"}, delivery=AT_LEAST_ONCE, parked=watch)).copied(20)

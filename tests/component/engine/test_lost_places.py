@@ -145,7 +145,7 @@ def test_a_task_that_waits_for_its_registry_keeps_its_place(
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(3):
         producer.produce(name, b"\0" + struct.pack(">i", 1) + bytes([2 * len(str(number))]) + str(number).encode())
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     requests: list[float] = []
     is_back = False
 

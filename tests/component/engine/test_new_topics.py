@@ -56,7 +56,7 @@ async def test_a_new_topic_of_a_pattern_is_copied_as_soon_as_by_kafka_connect(
     def write(number: int) -> None:
         create_topic(bootstrap, f"{name}-{number}")
         producer.produce(f"{name}-{number}", b"%d" % number)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     connect = ConnectProcess(tmp_path / "connect", bootstrap, f"{name}-peer")
     try:

@@ -31,7 +31,7 @@ def test_a_connectors_own_offset_topic_is_made_and_the_workers_follows(
     until(lambda: single_bench.offset() == b'{"n":1}', "the worker's topic follows")
     resource = ConfigResource(ResourceType.TOPIC, own)
     admin = AdminClient({"bootstrap.servers": single_bench.brokers.bootstrap})
-    settings = admin.describe_configs([resource])[resource].result(60)
+    settings = admin.describe_configs([resource])[resource].result(300)
     assert (settings["cleanup.policy"].value, settings["segment.bytes"].value) == ("compact", "1048576")
     assert len(admin.list_topics(own, 60).topics[own].partitions) == 7
     single_bench.feed.put(b"b", offsets=((PARTITION, None),))

@@ -38,14 +38,14 @@ def produce(bootstrap: str, topic: str, numbers: range, partitions: int = 1, *, 
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"test-{topic}"})
     producer.init_transactions(60)
     producer.begin_transaction()
-    if topic not in producer.list_topics(timeout=60).topics:
+    if topic not in producer.list_topics(timeout=300).topics:
         create_topic(bootstrap, topic, partitions)
     for number in numbers:
         producer.produce(topic, b"%040d" % number, b"k%d" % number, partition=number % partitions)
         if number % 10_000 == 0:
-            producer.flush(60)
+            producer.flush(300)
     if abort:
-        producer.flush(60)
+        producer.flush(300)
         producer.abort_transaction(30)
     else:
         producer.commit_transaction(30)
@@ -72,7 +72,7 @@ def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources
     producer.produce(name, b'{"not": "read"', b"\xff\x00", partition=2, timestamp=1_600_000_000_123, headers=headers)
     producer.produce(name, None, None, partition=1, timestamp=1_600_000_000_456)
     producer.produce(f"{name}b", b"other", b"key", partition=1)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     json_converter = "org.apache.kafka.connect.json.JsonConverter"
     config = kafka_sink(name, topics=f"{name},{name}b", **{"value.converter": json_converter})
     runs(ticket(bootstrap, {**config, "topic.creation.default.retention.ms": "-1"})).copied(3)
@@ -84,7 +84,7 @@ def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources
     assert (ms[1].key(), ms[1].value(), ms[1].headers()) == (None, None, None)
     (other,) = messages(bootstrap, f"to-{name}b")
     assert (other.partition(), other.value()) == (1, b"other")
-    topics = producer.list_topics(timeout=60).topics
+    topics = producer.list_topics(timeout=300).topics
     assert (len(topics[f"to-{name}"].partitions), len(topics[f"to-{name}b"].partitions)) == (3, 2)
 
 
@@ -185,7 +185,7 @@ def test_a_full_disk_loses_tears_and_doubles_nothing(
         failed = run.until_state("FAILED")
         assert (failed.reason, failed.retriable) == ("TASK_FAILED", True)
         assert "No space left on device" in failed.message
-        assert run.loop.join(60)
+        assert run.loop.join(300)
         assert taken.stat().st_size % 41 == 0, "half a line is in the file"
     subprocess.run(["mount", "-o", "remount,size=16m", str(small_disk)], check=True)
     run = runs(ticket(bootstrap, config, delivery=delivery))

@@ -41,7 +41,7 @@ def fill(bootstrap: str, topic: str, batch_bytes: int) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "batch.size": batch_bytes, "linger.ms": 200})
     for number in range(ALL // 1_000):
         producer.produce(topic, b"%01000d" % number)
-    producer.flush(60)
+    producer.flush(300)
 
 
 def limit(bootstrap: str, client_id: str, bytes_per_second: int) -> None:

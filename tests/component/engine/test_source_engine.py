@@ -32,7 +32,7 @@ def test_payloads_as_they_are_into_a_topic_as_the_reader_plans_it(bench: Callabl
     assert sorted(single_bench.visible(), key=str) == [None, b"\x00\xffno json"]
     resource = ConfigResource(ResourceType.TOPIC, single_bench.name)
     admin = AdminClient({"bootstrap.servers": single_bench.brokers.bootstrap})
-    settings = admin.describe_configs([resource])[resource].result(60)
+    settings = admin.describe_configs([resource])[resource].result(300)
     assert settings["retention.ms"].value == "123456789"
     assert len(admin.list_topics(single_bench.name, 60).topics[single_bench.name].partitions) == 3
     commits = until(lambda: single_bench.feed.commits, "the reader is told of the commit")

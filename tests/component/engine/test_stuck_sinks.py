@@ -26,7 +26,7 @@ def test_what_is_left_is_told_before_the_first_write(
         run.until(lambda u: u.progress.HasField("lag") and u.progress.lag == 0)
         producer = Producer({"bootstrap.servers": bootstrap})
         producer.produce(name, value=b"x" * 900_000)  # many times the size of a pipe
-        producer.flush(60)
+        producer.flush(300)
         assert run.until(lambda u: u.progress.lag == 1).progress.records == 0
     finally:
         os.close(reader)

@@ -44,7 +44,7 @@ class System:
         """The status of a GET that trusts the worker's authority."""
         tls = ssl.create_default_context(cafile=str(self.ca))
         login = (user, password) if user else None
-        async with httpx.AsyncClient(verify=tls, trust_env=False, timeout=120) as client:
+        async with httpx.AsyncClient(verify=tls, trust_env=False, timeout=300) as client:
             return (await client.get(url, auth=login)).status_code
 
 

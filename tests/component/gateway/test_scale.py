@@ -22,7 +22,7 @@ async def test_an_autoscaler_outside_reads_and_sets_the_number_of_workers(tmp_pa
     async with (
         running_system(tmp_path, {"n1": "127.0.0.1"}) as system,
         channel(system.gateway.address) as link,
-        httpx.AsyncClient(base_url=f"{system.http}/clusters/", trust_env=False, timeout=120) as http,
+        httpx.AsyncClient(base_url=f"{system.http}/clusters/", trust_env=False, timeout=300) as http,
     ):
         clients = Clients(link)
         await clients.create_external("ext", "127.0.0.1:1")

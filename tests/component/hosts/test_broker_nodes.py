@@ -51,7 +51,7 @@ async def test_brokers_change_one_by_one_and_come_and_go(system: System) -> None
     await system.in_state("default", "RUNNING")
     bootstrap = (await system.of.broker_cluster("default")).status.bootstrap_servers
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic("kept", 3, 3)])["kept"].result(60)
+    admin.create_topics([NewTopic("kept", 3, 3)])["kept"].result(300)
 
     await system.update_brokers("default", "managed.properties", properties={"log.retention.hours": "5"})
     async with asyncio.timeout(300):
@@ -62,7 +62,7 @@ async def test_brokers_change_one_by_one_and_come_and_go(system: System) -> None
     await system.update_brokers("default", "managed.nodes", nodes=NODES)
     added = (await system.running("broker/default/3"))["broker/default/3"]
     assert (added.node, added.spec.broker.controller, added.spec.broker.replicas) == ("n4", False, 3)
-    admin.create_topics([NewTopic("there", replica_assignment=[[3, 0], [1, 2]], num_partitions=2)])["there"].result(60)
+    admin.create_topics([NewTopic("there", replica_assignment=[[3, 0], [1, 2]], num_partitions=2)])["there"].result(300)
 
     with pytest.raises(FailedPrecondition, match=r"without n4 replicas of 1 partitions .*\(there-0\)") as refused:
         await system.update_brokers("default", "managed.nodes", nodes=NODES[:3])
@@ -70,7 +70,7 @@ async def test_brokers_change_one_by_one_and_come_and_go(system: System) -> None
     with pytest.raises(FailedPrecondition, match="node n1 carries broker/default/0, a controller"):
         await system.update_brokers("default", "managed.nodes", nodes=NODES[1:])
 
-    admin.delete_topics(["there"])["there"].result(60)
+    admin.delete_topics(["there"])["there"].result(300)
 
     async def removed() -> bool:
         await system.update_brokers("default", "managed.nodes", nodes=NODES[:3])

@@ -45,7 +45,7 @@ def seen(admin: AdminClient) -> set[AccessBinding]:
             rule.operation.name,
             rule.permission_type.name,
         )
-        for rule in admin.describe_acls(ANY).result(30)
+        for rule in admin.describe_acls(ANY).result(300)
     }
 
 

@@ -182,7 +182,7 @@ async def unwritable_transaction_state(servers: str) -> AsyncIterator[None]:
         resource = ConfigResource(ResourceType.TOPIC, "__transaction_state", incremental_configs=[entry])
         admin = AdminClient({"bootstrap.servers": servers})
         for changed in admin.incremental_alter_configs([resource]).values():
-            changed.result(30)
+            changed.result(300)
 
     await asyncio.to_thread(alter, AlterConfigOpType.SET, "1")
     try:

@@ -18,7 +18,7 @@ async def test_topics_are_listed_with_their_sizes(bootstrap: str) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(10):
         producer.produce("browsed", str(number), partition=number % 3)
-    producer.flush(60)
+    producer.flush(300)
     properties = {"bootstrap.servers": bootstrap}
     assert await list_topics(properties, "browsed") == [BrowsedTopic("browsed", 3, 1, 10)]
     names = [topic.name for topic in await list_topics(properties)]
@@ -57,7 +57,7 @@ async def test_the_last_records_are_the_last_committed_ones(bootstrap: str) -> N
     producer.begin_transaction()
     for _ in range(20):
         producer.produce("peeked", "aborted")
-    producer.flush(60)
+    producer.flush(300)
     producer.abort_transaction(30)
     actual_last_records = await last_records({"bootstrap.servers": bootstrap}, "peeked", 3)
     assert [

@@ -57,7 +57,7 @@ def write(bootstrap: str, topic: str, partition: int, count: int = 1) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for _ in range(count):
         producer.produce(topic, b"v" * 1000, partition=partition)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 async def test_all_that_moved_is_told_and_what_is_added_is_watched_too(bootstrap: str, name: str) -> None:
@@ -107,7 +107,7 @@ async def test_an_open_transaction_is_no_end_for_who_reads_what_is_committed(boo
     ):
         writer.begin_transaction()
         writer.produce(name, b"1")
-        assert writer.flush(60) == 0
+        assert writer.flush(300) == 0
         await plain.until(lambda: plain.ends.get((name, 0)) == 1, "what is written")
         before = seen.answers
         await seen.until(lambda: seen.answers > before + 1, "two more answers")
@@ -124,7 +124,7 @@ async def test_what_cannot_be_read_is_told_as_gone(bootstrap: str, name: str) ->
         gone = {(f"{name}-never", 0): "UNKNOWN_TOPIC_OR_PARTITION", (f"{name}-short", 0): "OFFSET_OUT_OF_RANGE"}
         await seen.until(lambda: seen.gone == gone, "not there, and shorter than that")
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        admin.delete_topics([name])[name].result(30)
+        admin.delete_topics([name])[name].result(300)
         await seen.until(lambda: (name, 0) in seen.gone, "deleted")
 
 

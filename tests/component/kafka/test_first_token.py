@@ -54,7 +54,7 @@ def fill(broker: SecureBroker, topic: str, *values: bytes) -> None:
     producer = Producer({"bootstrap.servers": broker.at("PLAINTEXT")})
     for value in values:
         producer.produce(topic, value)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def told_then_given(server: TokenServer, ask: Callable[[], Any]) -> Any:

@@ -22,7 +22,7 @@ async def test_epochs_end_where_their_records_do_and_a_topic_made_anew_has_anoth
     writer = Producer({"bootstrap.servers": bootstrap})
     for _ in range(3):
         writer.produce(name, b"x", partition=1)
-    assert writer.flush(60) == 0
+    assert writer.flush(300) == 0
     async with low_level_client({"bootstrap.servers": bootstrap}, client_id="asks", timeout_ms=10_000) as client:
         topics = (await metadata_of(client, [name, f"{name}-none"])).topics
         assert len(topics[name].id) == 22
@@ -39,7 +39,7 @@ async def test_epochs_end_where_their_records_do_and_a_topic_made_anew_has_anoth
 
         admin = AdminClient({"bootstrap.servers": bootstrap})  # held until it has answered
         for done in admin.delete_topics([name]).values():
-            done.result(30)
+            done.result(300)
         create_topic(bootstrap, name, 2)
 
         async def another_id() -> bool:

@@ -132,6 +132,6 @@ async def test_a_source_that_was_idle_for_long_goes_on(
             file.write(b"c\n")
         await committed(6)
         process.send_signal(signal.SIGTERM)
-        assert await asyncio.to_thread(process.wait, 60) == 0, log.read_text()[-4000:]
+        assert await asyncio.to_thread(process.wait, 300) == 0, log.read_text()[-4000:]
     assert "INVALID_PRODUCER_ID_MAPPING" in log.read_text()
     assert await visible(kafka.address, name) == ["a", "b", "c"]

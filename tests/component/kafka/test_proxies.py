@@ -45,7 +45,7 @@ def visible(kafka: KafkaProxy, topic: str) -> list[bytes]:
     consumer = Consumer({"bootstrap.servers": kafka.address, "group.id": "look", "client.id": "look"})
     partition = TopicPartition(topic, 0, 0)
     consumer.assign([partition])
-    _, end = consumer.get_watermark_offsets(partition, timeout=120)
+    _, end = consumer.get_watermark_offsets(partition, timeout=300)
     actual_visible: list[bytes] = []
     deadline = time.monotonic() + 300
     while consumer.position([partition])[0].offset < end:
@@ -75,7 +75,7 @@ async def test_an_endtxn_that_comes_late_ends_the_next_transaction_of_a_careless
     assert held.answer is None
     made_producer.begin_transaction()
     made_producer.produce(topic, b"second")
-    assert await aside(lambda: made_producer.flush(60)) == 0
+    assert await aside(lambda: made_producer.flush(300)) == 0
     assert await aside(lambda: visible(kafka, topic)) == [b"first"]
     held.release()
     assert (await held.answered())[-2:] == b"\0\0", "the broker took it for one of the second transaction"
@@ -103,7 +103,7 @@ async def test_records_arrive_once_through_a_produce_that_is_lost(kafka: KafkaPr
     caught = kafka.catch(PRODUCE, fate, client_id="idem", nth=2)
     for number in range(5):
         made_producer.produce(topic, b"%d" % number)
-        assert await aside(lambda: made_producer.flush(60)) == 0
+        assert await aside(lambda: made_producer.flush(300)) == 0
     assert (await caught.seen()).api_key == PRODUCE
     assert await aside(lambda: visible(kafka, topic)) == [b"0", b"1", b"2", b"3", b"4"]
 
@@ -112,16 +112,16 @@ async def test_only_the_chosen_clients_are_frozen(kafka: KafkaProxy, topic: str)
     slow, fast = producer(kafka, "slow"), producer(kafka, "fast")
     for item in (slow, fast):
         item.produce(topic, b"before")
-        assert await aside(lambda made=item: made.flush(60)) == 0
+        assert await aside(lambda made=item: made.flush(300)) == 0
     kafka.affects, kafka.weather = of_client("slow"), Weather(frozen=True)
     try:
         slow.produce(topic, b"slow")
         fast.produce(topic, b"fast")
-        assert await aside(lambda: fast.flush(60)) == 0
+        assert await aside(lambda: fast.flush(300)) == 0
         assert len(slow) == 1
     finally:
         kafka.weather = CLEAR
-    assert await aside(lambda: slow.flush(60)) == 0
+    assert await aside(lambda: slow.flush(300)) == 0
     assert kafka.reset(of_client("slow")) > 0
 
 

@@ -59,7 +59,7 @@ def kept(rows: list[Row]) -> dict[bytes, bytes | None]:
 
 def more_partitions(bootstrap: str, topic: str, count: int) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_partitions([NewPartitions(topic, count)])[topic].result(60)
+    admin.create_partitions([NewPartitions(topic, count)])[topic].result(300)
     until(lambda: len(admin.list_topics(topic, 60).topics[topic].partitions) == count, "it has them")
 
 
@@ -69,12 +69,12 @@ async def test_partitions_that_a_topic_is_given_are_read_too(bootstrap: str, nam
     plain = writer(bootstrap)
     async with followed(bootstrap, name, 1, rows) as table:
         plain.produce(name, b"before", b"key", 0)
-        assert plain.flush(60) == 0
+        assert plain.flush(300) == 0
         await table.read_to_end(seconds=SECONDS)
         more_partitions(bootstrap, name, 3)
         plain = writer(bootstrap)
         plain.produce(name, b"after", b"key", 2)
-        assert plain.flush(60) == 0
+        assert plain.flush(300) == 0
         await table.read_to_end(seconds=SECONDS)
         assert [(row.partition, row.value) for row in rows] == [(0, b"before"), (2, b"after")]
         assert set(table.positions) == {0, 1, 2}
@@ -88,7 +88,7 @@ async def test_of_a_key_in_two_partitions_the_newest_row_counts_at_a_start(boots
         for partition in range(4):
             age = (partition - number) % 4
             plain.produce(name, b"%d" % age, b"key %d" % number, partition, timestamp=now - age)
-    assert plain.flush(60) == 0
+    assert plain.flush(300) == 0
     rows: list[Row] = []
     async with followed(bootstrap, name, 4, rows) as table:
         await table.read_to_end(seconds=SECONDS)
@@ -107,7 +107,7 @@ async def test_a_table_has_what_is_committed_and_its_position_passes_markers(boo
                 plain.produce(name, b"%d" % number, b"%s-%d" % (codec.encode(), number), number % 3)
             plain.produce(name, None, b"%s-0" % codec.encode(), 0)
             plain.produce(name, b"of nobody", None, 0)
-            assert plain.flush(60) == 0
+            assert plain.flush(300) == 0
         await table.read_to_end(seconds=SECONDS)
         assert len(rows) == 5 * 301
         assert kept(rows)[b"lz4-0"] is None
@@ -119,7 +119,7 @@ async def test_a_table_has_what_is_committed_and_its_position_passes_markers(boo
         transaction = writer(bootstrap, f"{name}-1")
         transaction.begin_transaction()
         transaction.produce(name, b"aborted", b"key", 1)
-        assert transaction.flush(60) == 0
+        assert transaction.flush(300) == 0
         reading = asyncio.ensure_future(table.read_to_end(seconds=SECONDS))
         transaction.abort_transaction(30)
         await reading
@@ -153,7 +153,7 @@ async def test_an_open_transaction_is_waited_for_and_the_time_is_told(bootstrap:
         transaction = writer(bootstrap, f"{name}-1")
         transaction.begin_transaction()
         transaction.produce(name, b"value", b"key", 0)
-        assert transaction.flush(60) == 0
+        assert transaction.flush(300) == 0
         with pytest.raises(DeadlineExceeded, match=f"topic {name} was not read to its end .0: 1. in time"):
             await table.read_to_end(seconds=5.0)
         transaction.commit_transaction(30)
@@ -171,7 +171,7 @@ async def test_a_table_goes_on_after_its_broker_was_killed(tmp_path: Path, name:
         async with followed(bootstrap, name, 2, rows) as table:
             single_writer = writer(bootstrap)
             single_writer.produce(name, b"1", b"before", 0)
-            assert single_writer.flush(60) == 0
+            assert single_writer.flush(300) == 0
             await table.read_to_end(seconds=SECONDS)
             await broker.end(signal.SIGKILL)
             with pytest.raises(KeelmanError, match=name):
@@ -179,7 +179,7 @@ async def test_a_table_goes_on_after_its_broker_was_killed(tmp_path: Path, name:
             await broker.start()
             another = writer(bootstrap)
             another.produce(name, b"2", b"after", 1)
-            assert another.flush(60) == 0
+            assert another.flush(300) == 0
             with contextlib.suppress(KeelmanError):  # its clients may still be reconnecting
                 await table.read_to_end(seconds=5.0)
             await table.read_to_end(seconds=SECONDS)
@@ -203,7 +203,7 @@ async def test_tables_that_are_followed_together_are_read_to_their_ends_each(boo
             for topic, count in partitions.items():
                 for number in range(100):
                     plain.produce(topic, b"%s-%d" % (topic.encode(), turn), b"%d" % number, number % count)
-            assert plain.flush(60) == 0
+            assert plain.flush(300) == 0
             for table in tables:
                 await table.read_to_end(seconds=SECONDS)
                 assert len(rows[table.topic]) == 100 * (turn + 1)

@@ -60,7 +60,7 @@ def fill(bootstrap: str, topic: str) -> None:
     create_topic(bootstrap, topic, 1)
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce(topic, b"one")
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def test_a_sink_reads_as_it_is_told(brokers: Brokers, name: str, runs: Callable[..., Run], tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ async def test_who_did_what(tmp_path: Path) -> None:
         await call("of-admin", "secret", "ListSecrets", ListSecretsRequest())
         await call("of-viewer", "secret", "DeleteSecret", DeleteSecretRequest(name="db"))
         await call("nonsense", "node", "ListNodes", ListNodesRequest())
-        async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http:
+        async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=300) as http:
             for role, body in (
                 ("admin", {"hostname": "far", "port": 22, "user": "u", "password": SECRET}),
                 ("viewer", {}),

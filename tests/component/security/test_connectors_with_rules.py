@@ -35,7 +35,7 @@ def produce(bootstrap: str, topic: str, lines: Sequence[str]) -> None:
 
 async def ask(clients: Clients, cluster: str, method: str, path: str, body: object = None) -> httpx.Response:
     (url,) = (await clients.worker_cluster(cluster)).status.rest_urls
-    async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
         return await client.request(method, f"{url}/connectors/{path}", json=body)
 
 

@@ -30,7 +30,7 @@ async def test_guesses_are_slow_and_known_callers_are_not(tmp_path: Path) -> Non
         running_system(tmp_path, {}, settings) as system,
         channel(system.gateway.address, token="guess") as stranger,
         channel(system.gateway.address, token="of-ada") as ada,
-        httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http,
+        httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=300) as http,
     ):
 
         async def guess() -> None:

@@ -41,7 +41,7 @@ async def test_a_token_is_good_for_grpc_and_http_and_a_new_key_is_found(tmp_path
         file.write_text(f"[[issuer]]\n{lines}{RULES}")
         async with (
             running_system(tmp_path, {}, {"access-file": str(file)}) as system,
-            httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http,
+            httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=300) as http,
         ):
 
             async def nodes(token: str) -> None:

@@ -158,7 +158,7 @@ async def test_internal_topics_are_nobody_s(bootstrap: str, link: tuple[LinkSide
     create_topic(bootstrap, "demo.connect-configs")
     producer = Producer({"bootstrap.servers": bootstrap})
     producer.produce("demo.connect-configs", b"password: planted-password", b"connector-x")
-    producer.flush(30)
+    producer.flush(300)
     sink = {"connector.class": "FileStreamSink", "file": str(tmp_path / "out")}
     async with workers(worker):
         for topic in ("demo.connect-configs", "policy-topics-configs", "keelman.events.node.v1", "__consumer_offsets"):
@@ -175,7 +175,7 @@ async def test_internal_topics_are_nobody_s(bootstrap: str, link: tuple[LinkSide
 
         properties = {**sink, "name": "stored", "topics": "demo.connect-configs", "tasks.max": "1"}
         producer.produce("policy-topics-configs", json.dumps({"properties": properties}).encode(), b"connector-stored")
-        producer.flush(30)
+        producer.flush(300)
 
         async def told() -> bool:
             answer = await worker.ask("GET", "/connectors/stored/status")

@@ -40,7 +40,7 @@ async def test_connectors_have_their_cluster_s_data_folder_and_no_more(strict: K
     base = f"{strict.system['http']}/clusters/demo"
     source = {"connector.class": f"{FILE}SourceConnector", "topic": "lines"}
     spark = {"connector.class": "SparkSource", "spark.format": "text", "spark.path": str(own), "topic": "lines"}
-    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=120) as rest:
+    async with httpx.AsyncClient(base_url=base, trust_env=False, timeout=300) as rest:
         for config in (
             {**source, "file": str(home / "state" / "secrets.key")},
             {**source, "file": str(properties)},

@@ -110,7 +110,7 @@ def connected(path):
         client.connect(path)
         return "connected"
 def answered(port):
-    with socket.create_connection(("127.0.0.1", port), timeout=120) as client:
+    with socket.create_connection(("127.0.0.1", port), timeout=300) as client:
         client.sendall(b"GET /connectors HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n")
         return client.recv(100).decode("latin-1") or None
 def written(path):
@@ -145,7 +145,7 @@ tried("temporary file", lambda: text("/tmp/of-tenant-b"))
 """
 GET = """
 import sys, urllib.request
-print(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/connectors", timeout=120).read().decode())
+print(urllib.request.urlopen(f"http://127.0.0.1:{sys.argv[1]}/connectors", timeout=300).read().decode())
 """
 OWN = """
 import json, os, sys
@@ -198,7 +198,7 @@ async def check_connectors(node: Node, a: Tenant, b: Tenant) -> None:
     lines = node.home.root / "lines.txt"
     lines.write_text("one\ntwo\n")
     files = {"open": lines, "closed": node.home.workload(b.worker) / "worker.properties"}
-    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{a.port}", timeout=60) as client:
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{a.port}", timeout=300) as client:
         assert (await client.get("/connectors")).json() == []  # root's connections are admitted
         for name, file in files.items():
             config = {"connector.class": "FileStreamSource", "file": str(file), "topic": f"tenants-{name}"}

@@ -65,7 +65,7 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
 async def answers(system: System, role: str) -> dict[str, str]:
     """The answers to a role, by the call."""
     actual_answers: dict[str, str] = {}
-    async with httpx.AsyncClient(base_url=system.http, trust_env=False, auth=("any", role), timeout=60) as http:
+    async with httpx.AsyncClient(base_url=system.http, trust_env=False, auth=("any", role), timeout=300) as http:
         for path in (
             "/clusters/demo/connectors/c", "/clusters/demo/connectors?expand=info&expand=status", "/v0/nodes",
             "/v0/nodes/far", "/v0/connectors",

@@ -134,7 +134,7 @@ def fed(bootstrap: str, topic: str) -> Iterator[list[int]]:
     finally:
         ends.set()
         thread.join()
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
 
 @dataclass

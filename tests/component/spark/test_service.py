@@ -346,7 +346,7 @@ def test_a_wrong_setting_is_told_at_once(flags: list[str], message: str, tmp_pat
         port = str(taken.getsockname()[1])
         words = [word.format(taken=port) for word in flags]
         command = [sys.executable, "-m", "keelman.spark", "run", "--work-folder", str(tmp_path / "work"), *words]
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert ended.returncode in (1, 2)
     assert message.format(taken=port) in ended.stderr
     assert "Traceback" not in ended.stderr

@@ -35,7 +35,7 @@ TOPIC = "state-down"
 
 def end_of(consumer: Consumer) -> int:
     """The number of records in the topic."""
-    return int(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=120)[1])
+    return int(consumer.get_watermark_offsets(TopicPartition(TOPIC, 0), timeout=300)[1])
 
 
 async def copied(consumer: Consumer, seconds: float) -> float:
@@ -53,7 +53,7 @@ async def test_copying_goes_on_as_fast_without_the_state_service(bootstrap: str,
             stream.write(f"{number:040}\n")
     small = {"retention.bytes": "100000000", "segment.bytes": "50000000"}
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(TOPIC, 1, 1, config=small)])[TOPIC].result(30)
+    admin.create_topics([NewTopic(TOPIC, 1, 1, config=small)])[TOPIC].result(300)
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": TOPIC})
     async with running_nodes(tmp_path, ["n1"]) as nodes:
         nodes.start_agent("n1")
@@ -74,7 +74,7 @@ async def test_copying_goes_on_as_fast_without_the_state_service(bootstrap: str,
                 "value.converter": "org.apache.kafka.connect.storage.StringConverter",
                 "keelman.limit.records.per.second": str(PER_SECOND),
             }  # fmt: skip
-            async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
+            async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
                 assert (await client.put(f"{url}/connectors/lines/config", json=config)).status_code == 201
             await eventually(lambda: end_of(consumer) > 5 * PER_SECOND, what="it copies")
             before = await copied(consumer, BEFORE_SECONDS)

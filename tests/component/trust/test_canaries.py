@@ -46,7 +46,7 @@ def key_of_authority(installed: Installation) -> list[str]:
 async def answers(installed: Installation) -> str:
     """The answers about members, tokens and all resources."""
     tokens = await stub_of(installed.to_gateway, "access", "join_token").ListJoinTokens(ListJoinTokensRequest())
-    watch = stub_of(installed.to_gateway, "event", "watch").Watch(WatchRequest(), timeout=60)
+    watch = stub_of(installed.to_gateway, "event", "watch").Watch(WatchRequest(), timeout=300)
     answer_texts = [str(tokens), str(await installed.nodes()), str(await watch.read())]
     watch.cancel()
     return "".join(answer_texts)

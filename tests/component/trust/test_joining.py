@@ -107,12 +107,12 @@ async def asked_by_others(installed: Installation, address: str) -> None:
     name = server_name(node("n1"))
     async with channel(address, root_certificates=pems.roots, client=pems, server_name=name) as link:
         with pytest.raises(PermissionDenied, match=r"node 'asking' may not call .* of an agent") as refused:
-            await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)
+            await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=300)
     assert refused.value.reason == "NOT_ALLOWED"
     await installed.join("g", token=await installed.token(role=JOIN_ROLE_GATEWAY), role=JoinRole.GATEWAY)
     pems = credentials(installed.homes["g"], Identity(IdentityKind.GATEWAY, "g"))
     async with channel(address, root_certificates=pems.roots, client=pems, server_name=name) as link:
-        assert not (await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=60)).workloads
+        assert not (await AgentServiceStub(link).ListLocalWorkloads(ListLocalWorkloadsRequest(), timeout=300)).workloads
 
 
 async def test_agents_may_ask_state_for_what_is_theirs_alone(trust_system: Installation) -> None:
@@ -120,7 +120,7 @@ async def test_agents_may_ask_state_for_what_is_theirs_alone(trust_system: Insta
     pems = credentials(trust_system.homes["own"], node("own"))
     async with to_state(trust_system, pems) as link:
         with pytest.raises(PermissionDenied, match=r"node 'own' may not call .*ListSecrets of the state service"):
-            await stub_of(link, "connect", "secret").ListSecrets(ListSecretsRequest(), timeout=60)
+            await stub_of(link, "connect", "secret").ListSecrets(ListSecretsRequest(), timeout=300)
     with pytest.raises(
         PermissionDenied, match="'other' is not the node of the certificate, which is of node 'own'"
     ) as e:
@@ -132,7 +132,7 @@ async def test_agents_may_ask_state_for_what_is_theirs_alone(trust_system: Insta
     with pytest.raises(PermissionDenied, match=r"gateway 'gw' may not call .*OpenSession"):
         await opened(to_state(trust_system, pems), "gw")
     async with to_state(trust_system, pems) as link:
-        await stub_of(link, "connect", "secret").ListSecrets(ListSecretsRequest(), timeout=60)
+        await stub_of(link, "connect", "secret").ListSecrets(ListSecretsRequest(), timeout=300)
 
 
 Case = Callable[[Installation], Awaitable[str]]
@@ -325,9 +325,9 @@ async def test_a_gateway_of_another_host_joins_and_serves(trust_system: Installa
     await trust_system.join("logged")
     async with trust_system.second_gateway("g2") as link, trust_system.agent("logged"):
         await trust_system.online("logged")
-        nodes = (await stub_of(link, "node", "node").ListNodes(ListNodesRequest(), timeout=60)).nodes
+        nodes = (await stub_of(link, "node", "node").ListNodes(ListNodesRequest(), timeout=300)).nodes
         assert "logged" in {node.name for node in nodes}
-        call: Any = AgentServiceStub(link).StreamLogs(StreamLogsRequest(workload="worker/none/0"), timeout=60)
+        call: Any = AgentServiceStub(link).StreamLogs(StreamLogsRequest(workload="worker/none/0"), timeout=300)
         with pytest.raises(NotFound, match="no workload 'worker/none/0'"):
             async for _ in translated_stream(call):
                 pass

@@ -228,13 +228,13 @@ class Node:
 
     async def end(self, agent: subprocess.Popen[bytes], number: int) -> int:
         agent.send_signal(number)
-        return await asyncio.to_thread(agent.wait, 120)
+        return await asyncio.to_thread(agent.wait, 300)
 
     async def close(self) -> None:
         for agent in self.agents:
             if agent.poll() is None:
                 agent.kill()
-                await asyncio.to_thread(agent.wait, 120)
+                await asyncio.to_thread(agent.wait, 300)
         await self.state_down()
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):

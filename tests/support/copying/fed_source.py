@@ -36,7 +36,7 @@ class Brokers:
         self.bootstrap = self.proxy.address
 
     def call(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(150)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(300)
 
     def catch(self, fate: Fate, transactional_id: str, nth: int) -> Catch:
         """Catches the n-th EndTxn from now on, with this fate."""

@@ -237,7 +237,7 @@ class Run:
         """Drains and waits for the end."""
         self.loop.control.apply(DRAIN)
         update = self.until_state("ENDED")
-        assert self.loop.join(60)
+        assert self.loop.join(300)
         return update
 
     def copied(self, records: int) -> RunUpdate:
@@ -319,7 +319,7 @@ def copied(spec: dict[str, Any], find: Callable[[str], type[Connector]], stop: t
             sys.stdout.flush()
             if update.state in ENDS:
                 break
-        run.loop.join(60)
+        run.loop.join(300)
         if drained or stop.is_set():
             return 0
         if not update.retriable:

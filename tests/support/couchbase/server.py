@@ -85,7 +85,7 @@ class CouchbaseServer:
             self.kill(node.index)
         self._await(self._ended())
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(300)
         self._loop.close()
 
     def map(self, node: Node) -> dict[str, Any]:
@@ -372,7 +372,7 @@ class CouchbaseServer:
         return self._await(now())
 
     def _await(self, work: Any) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(20)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(300)
 
 
 @contextmanager

@@ -63,7 +63,7 @@ class Lines:
             [NewTopic(t, num_partitions=1, replica_assignment=replicas, config=config) for t, replicas in led.items()]
         )
         for item in topics.values():
-            item.result(60)
+            item.result(300)
         for file in self.files.values():
             file.touch()
         self._writing.set()
@@ -75,7 +75,7 @@ class Lines:
         finally:
             self._over.set()
             for thread in threads:
-                thread.join(30)
+                thread.join(300)
 
     async def passes(self, topics: Sequence[str] = (), *, seconds: float = 300.0) -> float:
         """Returns when a line written now is seen; the seconds that it took."""

@@ -225,7 +225,7 @@ class System:
 
     async def configure(self, cluster: str, connector: str, config: dict[str, str]) -> None:
         """Creates a connector with this configuration, or changes it."""
-        async with httpx.AsyncClient(timeout=95, trust_env=False, verify=False) as client:
+        async with httpx.AsyncClient(timeout=300, trust_env=False, verify=False) as client:
             url = f"{self.rest}/clusters/{cluster}/connectors/{connector}/config"
 
             async def put() -> bool:
@@ -242,7 +242,7 @@ class System:
         for name in connectors:
             request = GetConnectorRequest(worker_cluster=cluster, name=name)
             with contextlib.suppress(KeelmanError):  # no worker of the cluster answers
-                for task in (await stub.GetConnector(request, timeout=120)).connector.tasks:
+                for task in (await stub.GetConnector(request, timeout=300)).connector.tasks:
                     if task.state == ConnectorState.CONNECTOR_STATE_RUNNING:
                         owners[name] = task.worker_id
         return owners

@@ -61,7 +61,7 @@ class Copies(Lines):
         config = {"min.insync.replicas": "2"}
         topics = admin.create_topics([NewTopic(t, 1, 3, config=config) for t in self.copied])
         for item in topics.values():
-            item.result(60)
+            item.result(300)
 
     async def all_pass(self, *, seconds: float = 300.0) -> float:
         """Returns when a line written now is seen in the copies, too; the seconds that it took."""

@@ -62,7 +62,7 @@ class MariadbRows:
             yield
         finally:
             ended.set()
-            thread.join(60)
+            thread.join(300)
 
     def _do(self, statement: str) -> list[list[str]]:
         return self._server.do(statement, DATABASE)

@@ -73,7 +73,7 @@ class NumberedRows:
             yield changing
         finally:
             changing.ended.set()
-            thread.join(60)
+            thread.join(300)
 
 
 @dataclass

@@ -45,7 +45,7 @@ class Scripted:
         for n, value in enumerate(values):
             fields = {"key": f"k{n}", "headers": [("h", str(n).encode())], "timestamp": self.sent_ms + n, **more}
             producer.produce(topic or self.name, value.encode(), **fields)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     def noted(self, word: str) -> list[str]:
         """The task's notes under a word, in order."""
@@ -60,7 +60,7 @@ class Scripted:
     def group(self, topic: str = "", partition: int = 0) -> int:
         """The group's offset."""
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": f"connect-{self.name}"})
-        (result,) = consumer.committed([TopicPartition(topic or self.name, partition)], timeout=120)
+        (result,) = consumer.committed([TopicPartition(topic or self.name, partition)], timeout=300)
         consumer.close()
         return int(result.offset)
 

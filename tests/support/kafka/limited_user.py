@@ -35,7 +35,7 @@ def allow_only(bootstrap: str, topic: str, *operations: AclOperation) -> None:
         AclBinding(ResourceType.TOPIC, topic, *_ABOUT, operation, AclPermissionType.ALLOW) for operation in operations
     ]
     for answer in admin.create_acls(bindings).values():
-        answer.result(60)
+        answer.result(300)
 
 
 def allow_all(bootstrap: str, topic: str) -> None:
@@ -43,4 +43,4 @@ def allow_all(bootstrap: str, topic: str) -> None:
     which = AclBindingFilter(ResourceType.TOPIC, topic, *_ABOUT, AclOperation.ANY, AclPermissionType.ANY)
     admin = AdminClient({"bootstrap.servers": bootstrap})
     (answer,) = admin.delete_acls([which]).values()
-    assert answer.result(60)
+    assert answer.result(300)

@@ -34,7 +34,7 @@ class Member:
     def end(self) -> None:
         """Leaves the group."""
         self._ended.set()
-        self._thread.join(60)
+        self._thread.join(300)
 
 
 @contextmanager

@@ -121,7 +121,7 @@ async def visible(servers: str, topic: str, partition: int = 0) -> list[str]:
         settings = {"bootstrap.servers": servers, "group.id": "look", "auto.offset.reset": "earliest"}
         part = TopicPartition(topic, partition, 0)
         plain = Consumer({**settings, "isolation.level": "read_uncommitted"})
-        _, end = plain.get_watermark_offsets(part, timeout=120)
+        _, end = plain.get_watermark_offsets(part, timeout=300)
         plain.close()
         consumer = Consumer({**settings, **AT_ONCE})
         consumer.assign([part])

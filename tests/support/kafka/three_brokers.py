@@ -133,7 +133,7 @@ class Trio:
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
 
         def elected() -> bool:
-            done = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)]).result(30)
+            done = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)]).result(300)
             return all(error is None or "ELECTION_NOT_NEEDED" in str(error) for error in done.values())
 
         await eventually(lambda: asyncio.to_thread(elected), what="elected")
@@ -163,7 +163,7 @@ def write(bootstrap: str, topic: str, values: list[bytes], **config: str) -> flo
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, **config})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     return time.monotonic()
 
 

@@ -32,7 +32,7 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
     """Creates a topic; returns once the broker has it."""
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
     client = AdminClient({"bootstrap.servers": bootstrap})
-    client.create_topics([new])[topic].result(60)
+    client.create_topics([new])[topic].result(300)
 
     def led() -> int:
         return sum(
@@ -67,7 +67,7 @@ def creation(client: Callable[[], AdminClient], new: NewTopic, seconds: float = 
 def add_partitions(bootstrap: str, topic: str, partitions: int) -> None:
     """Gives a topic this number of partitions in all."""
     client = AdminClient({"bootstrap.servers": bootstrap})
-    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(60)
+    client.create_partitions([NewPartitions(topic, partitions)])[topic].result(300)
 
 
 def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
@@ -78,7 +78,7 @@ def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
         consumer = Consumer(settings)  # a client that was refused once keeps using its former settings
         try:
             partitions = consumer.list_topics(topic, 30).topics[topic].partitions
-            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=120)[1] for p in partitions}
+            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=300)[1] for p in partitions}
         except KafkaException as error:  # the broker of a new topic may not know yet that it leads it
             if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
                 raise

@@ -122,7 +122,7 @@ class ConnectProcess(Program):
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """Sends one REST request, and repeats it for REBALANCE_SECONDS if a rebalance prevents the answer."""
         end = time.monotonic() + REBALANCE_SECONDS
-        async with httpx.AsyncClient(timeout=95, trust_env=False, verify=False) as client:
+        async with httpx.AsyncClient(timeout=300, trust_env=False, verify=False) as client:
             while True:
                 answer = await client.request(method, f"{self.url}{path}", json=body)
                 if not is_momentary(answer.status_code, answer.content) or time.monotonic() >= end:

@@ -22,7 +22,7 @@ def kept_home(url: str, key_file: Path) -> dict[str, Any]:
     dump = HOMES / f"{kind}.sql"
     if kind == "postgresql":
         words = ["psql", "-q", "-v", "ON_ERROR_STOP=1", f"--dbname={url}", f"--file={dump}"]
-        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=60)
+        subprocess.run(words, check=True, stdout=subprocess.DEVNULL, timeout=300)
     else:
         with closing(sqlite3.connect(url)) as database:
             database.executescript(dump.read_text())

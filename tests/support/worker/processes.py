@@ -255,7 +255,7 @@ class WorkerProcess:
 
         No TLS: certificates take a client 30 ms of processor, and tests send 20 requests a second.
         """
-        async with httpx.AsyncClient(timeout=120, trust_env=False, verify=False) as client:
+        async with httpx.AsyncClient(timeout=300, trust_env=False, verify=False) as client:
             return await client.request(method, f"http://127.0.0.1:{self.port}{path}", json=body, **options)
 
     async def states(self, name: str) -> list[str]:

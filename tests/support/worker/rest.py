@@ -70,7 +70,7 @@ def step_of(stored: Mapping[str, Any]) -> Step:
 
 def fresh_client() -> httpx.AsyncClient:
     """A client with a connection for each request: servers close some after a malformed request."""
-    return httpx.AsyncClient(timeout=95, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
+    return httpx.AsyncClient(timeout=300, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0))
 
 
 @dataclass(slots=True)

@@ -72,7 +72,7 @@ class Started:
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """One REST request."""
-        async with httpx.AsyncClient(timeout=60, trust_env=False, verify=False) as client:
+        async with httpx.AsyncClient(timeout=300, trust_env=False, verify=False) as client:
             return await client.request(method, f"http://127.0.0.1:{self.port}{path}", json=body)
 
     async def end(self, number: int = signal.SIGTERM) -> int:

@@ -133,7 +133,7 @@ async def test_a_jdbc_sink_upserts_exact_rows_through_a_kill_of_its_slot(
         row = {"id": n % 80, "version": n}
         expected[row["id"]] = n
         producer.produce(name, key=with_schema({"id": row["id"]}), value=with_schema(row), partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     config = {
         **sink_config(target, name, consumer_override_max_poll_records="10"),
         "name": name,

@@ -27,13 +27,13 @@ def send(bootstrap: str, topic: str, numbers: range) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for n in numbers:
         producer.produce(topic, json.dumps({"id": n, "name": f"row {n}"}).encode(), partition=n % PARTITIONS)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def committed(bootstrap: str, name: str, topic: str) -> int:
     """The number of records before the offsets of the sink's group."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"connect-{name}"})
-    committed = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=120)
+    committed = consumer.committed([TopicPartition(topic, n) for n in range(PARTITIONS)], timeout=300)
     consumer.close()
     return sum(max(0, partition.offset) for partition in committed)
 

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.component, needs_java()]
 
 def test_lines_have_logger_level_task_and_trace_and_obey_levels() -> None:
     command = [sys.executable, "-m", "support.java.logs"]
-    done = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests())
+    done = subprocess.run(command, check=True, capture_output=True, timeout=300, env=with_tests())
     lines = [json.loads(line) for line in done.stderr.splitlines() if line.startswith(b"{")]
     results = [
         (line["logger"], line["level"], line["message"], line.get("context")) for line in lines if "logger" in line

@@ -62,14 +62,14 @@ def send(bootstrap: str, topic: str, numbers: range) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in numbers:
         producer.produce(topic, str(number).encode(), key=b"k", partition=number % 2, headers=[("h", b"\x00\xff")])
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 def committed(bootstrap: str, group: str, topic: str) -> int:
     """The group's offset in the topic's first partition; negative if it has none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
     try:
-        (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=120)
+        (committed,) = consumer.committed([TopicPartition(topic, 0)], timeout=300)
         return int(committed.offset)
     finally:
         consumer.close()
@@ -94,7 +94,7 @@ async def test_mirror_makers_connectors(bootstrap: str, spark: SparkService, tmp
     async with workers(worker):
         for kind in ("Source", "Checkpoint", "Heartbeat"):
             name = f"{NAME}-{kind.lower()}"
-            response = await worker.ask("PUT", f"/connectors/{name}/config", config(bootstrap, kind), timeout=120)
+            response = await worker.ask("PUT", f"/connectors/{name}/config", config(bootstrap, kind), timeout=300)
             assert (response.status_code, response.json().get("type")) == (201, "source"), response.text
             if kind == "Source":
                 await eventually(lambda: there(REMOTE, RECORDS), what="all is mirrored")

@@ -80,14 +80,14 @@ def test_mirror_maker_of_java(bootstrap: str, name: str, tmp_path: Path) -> None
         (f"{name}a.checkpoints.internal", 1),
     ):
         create_topic(bootstrap, topic, partitions, **FOR_EVER)
-    if "heartbeats" not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics:
+    if "heartbeats" not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=300).topics:
         create_topic(bootstrap, "heartbeats", **FOR_EVER)  # its name is the same for all mirrors
     producer = Producer({"bootstrap.servers": bootstrap})
     for number in range(RECORDS):
         producer.produce(
             name, b"%d" % number, b"k", number % 2, headers=[("h", b"\x00\xff")], timestamp=10**12 + number
         )
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     parts = ",".join(f"{name}-{part}" for part in range(2))
     mirror = config(bootstrap, name, "Source", tmp_path, **{"task.assigned.partitions": parts})
     with running(bootstrap, mirror, tmp_path) as process:

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.component, needs_java()]
 
 def test_all_that_connects_data_may_be_crosses_and_comes_back() -> None:
     command = [sys.executable, "-m", "support.java.data"]
-    printed = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
+    printed = subprocess.run(command, check=True, capture_output=True, timeout=300, env=with_tests()).stdout
     tree = json.loads(printed.splitlines()[-1])
     assert {what: is_so for what, is_so in tree.items() if is_so is not True} == {}
 
@@ -93,7 +93,7 @@ async def test_a_java_sink_reads_avro_and_its_bad_record_has_its_stage(
     producer = Producer({"bootstrap.servers": bootstrap})
     for payload in (payloads[0], b"no avro", payloads[1]):
         producer.produce(name, payload, key="k")
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
     config = {
         "name": name,
         "connector.class": "acme.ScriptedSink",

@@ -27,7 +27,7 @@ def test_what_stands_behind_the_last_record_is_no_lag(scripted: Scripted) -> Non
         producer.begin_transaction()
         for value in values:
             producer.produce(scripted.name, value.encode(), key=b"k", headers=[("h", b"0")])
-        producer.flush(60)
+        producer.flush(300)
         (producer.commit_transaction if commits else producer.abort_transaction)(60)
     with scripted.hosted() as process:
         scripted.until_put(process, ["v0", "v1", "v2"])
@@ -45,7 +45,7 @@ def test_a_task_goes_on_where_its_log_begins_by_now(scripted: Scripted) -> None:
     scripted.send([f"v{n}" for n in range(10, 20)])
     client = AdminClient({"bootstrap.servers": scripted.bootstrap})
     place = TopicPartition(scripted.name, 0, 15)
-    client.delete_records([place])[place].result(60)
+    client.delete_records([place])[place].result(300)
     scripted.calls.unlink()
     with scripted.hosted() as process:
         scripted.until_put(process, [f"v{n}" for n in range(15, 20)])

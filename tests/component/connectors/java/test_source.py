@@ -182,7 +182,7 @@ def test_records_as_they_are_in_java(scripted: Scripted) -> None:
 
 def test_batches_are_packed_with_every_codec() -> None:
     command = [sys.executable, "-m", "support.java.packing"]
-    printed = subprocess.run(command, check=True, capture_output=True, timeout=120, env=with_tests()).stdout
+    printed = subprocess.run(command, check=True, capture_output=True, timeout=300, env=with_tests()).stdout
     tree = json.loads(printed.splitlines()[-1])
     assert tree == dict.fromkeys(("none", "gzip", "snappy", "lz4", "zstd"), True)
 

@@ -108,7 +108,7 @@ async def test_a_certificate_says_who_asks(shell: Shell) -> None:
         chain, key = (file.read_bytes() for file in files(name))
         shown = Pems(chain, key)
         async with channel(address, root_certificates=ca.read_bytes(), client=shown) as link:
-            await stub_of(link, "node", "node").ListNodes(ListNodesRequest(), timeout=120)
+            await stub_of(link, "node", "node").ListNodes(ListNodesRequest(), timeout=300)
 
     certificate, key = map(str, files("alice"))
     words = ("--gateway", address, "--ca", str(ca), "--certificate", certificate, "--key", key)
@@ -122,6 +122,6 @@ async def test_a_certificate_says_who_asks(shell: Shell) -> None:
 
 
 async def test_http_speaks_tls(shell: Shell) -> None:
-    async with httpx.AsyncClient(verify=False, trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(verify=False, trust_env=False, timeout=300) as http:
         answer = await http.get(f"https://127.0.0.1:{shell.system.gateway.flags['http-port']}/")
         assert answer.status_code == 401

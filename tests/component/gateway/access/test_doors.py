@@ -43,7 +43,7 @@ async def test_off_loopback_nobody_is_let_in_until_a_setting_says_who(tmp_path: 
             with pytest.raises(PermissionDenied, match=r"set gateway\.access_file, or gateway\.open_access") as refused:
                 await stub_of(link, "node", "node").ListNodes(ListNodesRequest())
             assert refused.value.reason == "CLOSED"
-        async with httpx.AsyncClient(base_url=f"http://{host}:{http_port}", trust_env=False, timeout=60) as http:
+        async with httpx.AsyncClient(base_url=f"http://{host}:{http_port}", trust_env=False, timeout=300) as http:
             assert (await http.get("/healthz")).status_code == 200
             for path in ("/", "/metrics", "/clusters/a/connectors", "/v0/nodes", "/v1/connectors", "/_private", "/x"):
                 assert (await http.get(path)).status_code == 403, path

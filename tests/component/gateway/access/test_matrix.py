@@ -191,7 +191,7 @@ async def outcome(link: Channel, path: str, authorization: str, operation: str, 
 
 async def test_every_route_lets_in_whom_the_page_says(system: System) -> None:
     wrong: list[str] = []
-    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=300) as http:
         for cell in cells("HTTP"):
             method, path = cell.call.split(" ")
             path = path.replace("{name}", "mine").replace("{connector}", "c") + (
@@ -229,7 +229,7 @@ async def test_lists_show_a_caller_its_own_clusters(system: System) -> None:
                 )
         events = await watched(client)
         assert {event.name for event in events} == {"mine", "of-mine"}
-    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=300) as http:
         answer = await http.get("/", auth=("any", TOKENS["operator of it"]))
         assert [cluster["name"] for cluster in answer.json()["clusters"]] == ["mine"]
 
@@ -245,7 +245,7 @@ async def watched(client: Client) -> list[Any]:
 
 
 async def test_refusals_have_the_form_of_the_api_and_say_how_to_be_let_in(system: System) -> None:
-    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=300) as http:
         connect = await http.get("/clusters/mine/connectors")
         assert connect.status_code == 401
         assert connect.json()["error_code"] == 401
@@ -292,7 +292,7 @@ async def test_every_rpc_lets_in_whom_the_page_says(system: System) -> None:
     nouns = [(area, noun) for area, several in FORWARDED.items() for noun in several]
     served = {service_of(*noun).full_name for noun in (*nouns, ("connect", "connector"))} | OWN
     operation = await begun_operation(system)
-    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as http:
+    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=300) as http:
 
         async def headers_at_worker() -> dict[str, str] | None:
             answer = await http.get("/clusters/mine/echo", headers={"Authorization": AUTHORIZATION["viewer"]})

@@ -45,7 +45,7 @@ async def gateway(system: System) -> AsyncIterator[Channel]:
 
 @pytest_asyncio.fixture(scope="module")
 async def http(system: System) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=system.http, trust_env=False, timeout=300) as client:
         yield client
 
 

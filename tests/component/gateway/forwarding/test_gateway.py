@@ -89,7 +89,7 @@ async def test_what_needs_no_state_is_refused_at_the_gateway(gateway: Channel) -
 
 
 async def test_a_watch_begins_with_a_snapshot(gateway: Channel) -> None:
-    call = CopyRunServiceStub(gateway).WatchCopyRuns(runs.WatchCopyRunsRequest(), timeout=120)
+    call = CopyRunServiceStub(gateway).WatchCopyRuns(runs.WatchCopyRunsRequest(), timeout=300)
     first = await call.read()
     assert first.snapshot
     call.cancel()
@@ -102,7 +102,7 @@ async def test_reflection_names_every_service(gateway: Channel) -> None:
         yield reflection_pb2.ServerReflectionRequest(list_services="")
         yield reflection_pb2.ServerReflectionRequest(file_containing_symbol="keelman.api.node.v1.NodeService")
 
-    answers = [a async for a in stub.ServerReflectionInfo(ask(), timeout=120)]
+    answers = [a async for a in stub.ServerReflectionInfo(ask(), timeout=300)]
     names = {s.name.rpartition(".")[2] for s in answers[0].list_services_response.service}
     assert names == {
         "NodeService", "WorkloadService", "BrokerClusterService", "WorkerClusterService", "WorkerService",
@@ -119,19 +119,19 @@ async def test_logs_come_from_whichever_node_runs_the_workload(system: System, g
     stub = AgentServiceStub(gateway)
     node = system.node_of("worker/demo/0")
     request = agent.StreamLogsRequest(workload="worker/demo/0", tail_lines=2, follow=True)
-    call = stub.StreamLogs(request, timeout=120)
+    call = stub.StreamLogs(request, timeout=300)
     assert (await call.read()).lines == b"line 198\nline 199\n"
     node.more_logs.set()
     assert (await call.read()).lines == b"new line\n"
     assert await call.read() is grpc.aio.EOF
     node.more_logs.clear()
-    call = stub.StreamLogs(request, timeout=120)
+    call = stub.StreamLogs(request, timeout=300)
     await call.read()
     assert node.readers == 1
     call.cancel()
     await eventually(lambda: node.readers == 0)
     with pytest.raises(NotFound, match="worker/none/0"), translated():
-        await stub.StreamLogs(agent.StreamLogsRequest(workload="worker/none/0"), timeout=120).read()
+        await stub.StreamLogs(agent.StreamLogsRequest(workload="worker/none/0"), timeout=300).read()
     with pytest.raises(NotFound, match="has no log of 'spark/"):
         [_ async for _ in translated_stream(stub.StreamLogs(agent.StreamLogsRequest(workload=f"spark/{node.name}")))]
     with pytest.raises(PermissionDenied, match="Drain is not offered"):
@@ -147,7 +147,7 @@ async def test_without_the_state_service_workers_are_still_reached(
     system: System, gateway: Channel, http: httpx.AsyncClient, demo: str
 ) -> None:
     assert (await http.get(f"/clusters/{demo}/connectors")).status_code == 200
-    watch = CopyRunServiceStub(gateway).WatchCopyRuns(runs.WatchCopyRunsRequest(), timeout=60)
+    watch = CopyRunServiceStub(gateway).WatchCopyRuns(runs.WatchCopyRunsRequest(), timeout=300)
     assert (await watch.read()).snapshot
     system.state.stop(signal.SIGKILL)
     with (
@@ -157,7 +157,7 @@ async def test_without_the_state_service_workers_are_still_reached(
         await drained(watch)
     begun = time.monotonic()
     with pytest.raises(Unavailable, match=f"the state service at {system.state.address} cannot be reached"):
-        await NodeServiceStub(gateway).ListNodes(nodes.ListNodesRequest(), timeout=60)
+        await NodeServiceStub(gateway).ListNodes(nodes.ListNodesRequest(), timeout=300)
     assert time.monotonic() - begun < 30
     assert (await http.get(f"/clusters/{demo}/connectors")).status_code == 200
     never_asked = await http.get("/clusters/other/connectors")
@@ -178,7 +178,7 @@ async def test_without_the_state_service_workers_are_still_reached(
 
     async def back() -> bool:
         try:
-            list_nodes = await NodeServiceStub(gateway).ListNodes(nodes.ListNodesRequest(), timeout=60)
+            list_nodes = await NodeServiceStub(gateway).ListNodes(nodes.ListNodesRequest(), timeout=300)
         except Unavailable:
             return False
         return [n.status.state for n in list_nodes.nodes] == [NODE_STATE_ONLINE] * 2
@@ -199,7 +199,7 @@ async def test_sigterm_ends_it_in_spite_of_open_streams(system: System, tmp_path
     second = Process("gateway", flags, tmp_path / "log")
     await second.start()
     async with channel(second.address) as to:
-        watch = CopyRunServiceStub(to).WatchCopyRuns(runs.WatchCopyRunsRequest(), timeout=60)
+        watch = CopyRunServiceStub(to).WatchCopyRuns(runs.WatchCopyRunsRequest(), timeout=300)
         await watch.read()
         assert second.stop() == 0
     assert "Traceback" not in second.log.read_text()

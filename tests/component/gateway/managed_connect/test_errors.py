@@ -103,7 +103,7 @@ async def _sent(raw: Raw, wire: Wire) -> Any:
 @pytest.mark.parametrize("operation", OPERATIONS)
 async def test_who_does_not_sign_is_forbidden(world: tuple[Refusing, str], operation: str) -> None:
     wire = request(operation)
-    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=300) as client:
         answer = await client.request(wire.method, world[1] + wire.path, json=wire.body)
     assert (answer.status_code, answer.headers["x-amzn-errortype"]) == (403, "ForbiddenException")
     assert answer.json() == {"message": "Missing Authentication Token"}

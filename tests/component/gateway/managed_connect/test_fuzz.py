@@ -142,7 +142,7 @@ async def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture
 def http() -> Iterator[httpx.Client]:
-    with httpx.Client(timeout=60, trust_env=False) as client:
+    with httpx.Client(timeout=300, trust_env=False) as client:
         yield client
 
 

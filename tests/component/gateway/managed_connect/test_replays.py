@@ -41,7 +41,7 @@ class Recorded:
     async def sent(self, endpoint: str, **headers: str) -> Told:
         """A gateway's answer to the recorded request."""
         others = {name.replace("_", "-"): text for name, text in headers.items()}
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=300) as client:
             answer = await client.post(
                 f"{endpoint}{self.path}", content=self.content, headers=self.headers | others,
                 extensions={"target": self.path.encode()},

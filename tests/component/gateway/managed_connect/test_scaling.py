@@ -34,7 +34,7 @@ CAPACITY = {
 async def worker_count(world: World) -> float:
     """The value of the metric."""
     async with httpx.AsyncClient(trust_env=False) as client:
-        text = (await client.get(f"{world.endpoint}/metrics", timeout=60)).text
+        text = (await client.get(f"{world.endpoint}/metrics", timeout=300)).text
     samples = (sample for family in text_string_to_metric_families(text) for sample in family.samples)
     return sum(
         s.value for s in samples if s.name == "WorkerCount" and s.labels.get("ConnectorName") == NAME

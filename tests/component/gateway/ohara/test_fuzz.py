@@ -94,7 +94,7 @@ class Tries:
         one()
 
     def _try(self, case: Any) -> None:
-        answer = case.call(base_url=self.http, session=self._session, timeout=120)
+        answer = case.call(base_url=self.http, session=self._session, timeout=300)
         self.statuses[answer.status_code] += 1
         path = urlsplit(answer.request.url).path
         media = next(iter(answer.headers.get("content-type", [""])), "")

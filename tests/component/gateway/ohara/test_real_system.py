@@ -164,7 +164,7 @@ async def test_from_a_node_without_an_agent_to_workers_and_back(world: tuple[JsC
 async def metrics_of(wire: JsClient, name: str) -> str:
     """The metrics that the only broker of a cluster serves at its jmxPort."""
     actual_wire = await wire.get("brokers", name)
-    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
         answer = await client.get(f"http://{HOSTS[actual_wire['nodeNames'][0]]}:{actual_wire['jmxPort']}/metrics")
     assert answer.status_code == 200
     return answer.text

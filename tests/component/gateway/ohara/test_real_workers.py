@@ -28,7 +28,7 @@ async def on(machines: Machines, *nodes: str) -> Any:
 
 
 async def answers(url: str) -> httpx.Response | None:
-    async with httpx.AsyncClient(trust_env=False, timeout=120) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=300) as client:
         try:
             return await client.get(url)
         except httpx.TransportError:

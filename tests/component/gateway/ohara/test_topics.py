@@ -105,4 +105,4 @@ def produced(bootstrap: str, topic: str, values: list[bytes]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in values:
         producer.produce(topic, value, partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0

@@ -54,14 +54,14 @@ class Rule:
 
     def allow(self, admin: AdminClient) -> None:
         for answer in admin.create_acls(self.bindings()).values():
-            answer.result(30)
+            answer.result(300)
 
     def take_back(self, admin: AdminClient) -> None:
         for b in self.bindings():
             where = (b.restype, b.name, b.resource_pattern_type, b.principal, b.host)
             taken = AclBindingFilter(*where, b.operation, b.permission_type)
             (answer,) = admin.delete_acls([taken]).values()
-            assert answer.result(30)
+            assert answer.result(300)
 
 
 def documented() -> list[Rule]:
@@ -86,7 +86,7 @@ class Worker:
         self._url = url
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
-        async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
             return await client.request(method, f"{self._url}/connectors/{path}", json=body)
 
     async def configure(self, name: str, config: dict[str, str]) -> None:

@@ -103,14 +103,14 @@ def back_up(database: str, backup: Path) -> None:
     words = ["pg_dump", "--format=custom", f"--file={backup}", f"--dbname={database}"]
     if "://" not in database:
         words = ["sqlite3", database, f"VACUUM INTO '{backup}'"]
-    subprocess.run(words, check=True, capture_output=True, timeout=60)
+    subprocess.run(words, check=True, capture_output=True, timeout=300)
 
 
 def restore(database: str, backup: Path) -> None:
     """Replaces the database by the backup."""
     if "://" in database:
         words = ["pg_restore", "--clean", "--if-exists", f"--dbname={database}", str(backup)]
-        subprocess.run(words, check=True, capture_output=True, timeout=60)
+        subprocess.run(words, check=True, capture_output=True, timeout=300)
         return
     for old in Path(database).parent.glob(f"{Path(database).name}*"):
         old.unlink()
@@ -130,7 +130,7 @@ async def test_an_upgrade_leaves_workers_alone(installation: Installation) -> No
 
     agent = nodes.agents["n1"]
     agent.send_signal(signal.SIGTERM)
-    assert await asyncio.to_thread(agent.wait, 60) == 0
+    assert await asyncio.to_thread(agent.wait, 300) == 0
     nodes.start_agent("n1")
     await nodes.are_online(clients)
     await change(clients, 7)

@@ -97,7 +97,7 @@ async def test_a_wrong_keystore_is_told_and_a_drained_node_is_left_in_order(
 
         await update(clients, "https", "properties", https=False, properties={"offset.flush.interval.ms": "500"})
         worker = await runs(clients)
-        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=300) as client:
 
             async def rest_url() -> str:
                 (url,) = (await clients.worker_cluster("apache")).status.rest_urls

@@ -133,7 +133,7 @@ async def test_what_only_may_have_been_made_goes_while_it_is_empty(create, boots
     assert done.facts["created"] == "perhaps made"
     producer = Producer(properties)
     producer.produce(name, b"somebody's")
-    assert not producer.flush(60)
+    assert not producer.flush(300)
     operation = operation_on(spec, long_ago, **done.facts)
     left = "a topic with this name exists and may have been created by someone else: not deleted"
     await undone(create, operation, left)

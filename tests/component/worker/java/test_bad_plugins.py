@@ -64,7 +64,7 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
     config = {"connector.class": BAD, "topic": "bad-records"}
 
     async def create(name: str, **more: str) -> None:
-        response = await worker.ask("POST", "/connectors", {"name": name, "config": {**config, **more}}, timeout=120)
+        response = await worker.ask("POST", "/connectors", {"name": name, "config": {**config, **more}}, timeout=300)
         assert response.status_code == 201, response.text
 
     async def says(name: str, text: str, *, task: bool) -> None:
@@ -85,7 +85,7 @@ async def test_what_bad_java_plugins_do_is_told_and_harms_nobody_else(
         await worker.reaches("good", "RUNNING", "RUNNING", seconds=300)
         assert "1 class needs Java 99 (acme.LaterSource)" in worker.output
         inner = {"connector.class": "acme.InnerSink", "topics": "bad-records", "name": "inner"}
-        refused = await worker.ask("POST", "/connectors", {"name": "inner", "config": inner}, timeout=120)
+        refused = await worker.ask("POST", "/connectors", {"name": "inner", "config": inner}, timeout=300)
         assert (refused.status_code >= 400, f"acme.Inside uses {INNER}, which" in refused.text) == (True, True), refused
         assert refused.text.count("acme.InnerSink cannot run here") == 1, refused.text
         for mode in CONNECTORS:

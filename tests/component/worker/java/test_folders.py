@@ -73,12 +73,12 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
     sink = {"connector.class": SINK, "topics": "folders-b", "log": str(calls)}
 
     async def put(name: str, **config: str) -> Any:
-        return await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
+        return await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=300)
 
     def send(value: str) -> None:
         producer = Producer({"bootstrap.servers": bootstrap})
         producer.produce("folders-b", value.encode(), key=b"k")
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     async with workers(worker), channel(spark.address) as opened:
         runs = CopyRunServiceStub(opened)
@@ -127,7 +127,7 @@ async def test_versions_own_kafka_classes_parking_deaf_puts_and_forks(
 
         async def altered(n: int) -> Any:
             rows = [{"partition": {"p": "1"}, "offset": {"n": n}}]
-            return await worker.ask("PATCH", "/connectors/new/offsets", {"offsets": rows}, timeout=60)
+            return await worker.ask("PATCH", "/connectors/new/offsets", {"offsets": rows}, timeout=300)
 
         async def is_altered() -> bool:
             return bool((await altered(7)).status_code == 200)

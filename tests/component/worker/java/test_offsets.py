@@ -41,7 +41,7 @@ class Altered:
     async def put(self, **more: str) -> None:
         """Creates the connector, or changes its configuration."""
         body = {**self.config, **more}
-        response = await self.worker.ask("PUT", f"/connectors/{self.name}/config", body, timeout=120)
+        response = await self.worker.ask("PUT", f"/connectors/{self.name}/config", body, timeout=300)
         assert response.status_code in (200, 201), response.text
 
     async def offsets(self) -> dict[str, int]:
@@ -75,11 +75,11 @@ class Altered:
         """Sets one offset, or deletes it; returns the status and the message."""
         rows = [{"partition": partition, "offset": offset}]
         path = f"/connectors/{self.name}/offsets"
-        return _said(await self.worker.ask("PATCH", path, {"offsets": rows}, timeout=60))
+        return _said(await self.worker.ask("PATCH", path, {"offsets": rows}, timeout=300))
 
     async def reset(self) -> tuple[int, str]:
         """Deletes all offsets; returns the status and the message."""
-        return _said(await self.worker.ask("DELETE", f"/connectors/{self.name}/offsets", timeout=60))
+        return _said(await self.worker.ask("DELETE", f"/connectors/{self.name}/offsets", timeout=300))
 
     async def is_heard(self, partition: Mapping[str, Any], offset: Mapping[str, Any], at: Mapping[str, int]) -> None:
         """The answer carries the class's refusal of a change, and only changes that it permits take effect."""
@@ -168,7 +168,7 @@ async def of_a_sink(sink: Altered, bootstrap: str) -> None:
         producer = Producer({"bootstrap.servers": bootstrap})
         for n in range(20):
             producer.produce("java-taken", f"v{n}".encode(), key=b"k", headers=[("h", b"0")], partition=n % 2)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     def put() -> list[str]:
         return [line.split(" ")[4] for line in sink.noted("record")]

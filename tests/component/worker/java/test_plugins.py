@@ -110,7 +110,7 @@ async def test_a_java_sink_loses_nothing_and_its_offsets_can_be_set(
         producer = Producer({"bootstrap.servers": bootstrap})
         for n in numbers:
             producer.produce("java-sunk", str(n).encode(), partition=n % 2)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     async with workers(worker):
         await asyncio.to_thread(send, range(LINES))

@@ -42,7 +42,7 @@ async def test_tasks_that_share_a_slot_end_alone_and_come_back_when_one_ends_the
 
     async def put(name: str, **more: str) -> None:
         config = {"connector.class": CLASS, "topic": f"shared-{name}", **more}
-        response = await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
+        response = await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=300)
         assert response.status_code in (200, 201), response.text
 
     async def committed(name: str) -> int:

@@ -51,7 +51,7 @@ async def test_a_machine_that_starts_slowly_is_waited_for(
     async def copies(where: str, offset: int) -> None:
         topic = topics[where]
         create_topic(bootstrap, topic)
-        response = await worker.ask("POST", "/connectors", {"name": topic, "config": configs[where]}, timeout=120)
+        response = await worker.ask("POST", "/connectors", {"name": topic, "config": configs[where]}, timeout=300)
         assert response.status_code == 201, response.text
 
         async def committed() -> bool:

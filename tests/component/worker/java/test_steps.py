@@ -60,7 +60,7 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
     }
 
     async def put(name: str, config: dict[str, str]) -> Any:
-        return await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=120)
+        return await worker.ask("PUT", f"/connectors/{name}/config", config, timeout=300)
 
     async def listed() -> bool:
         response = (await worker.ask("GET", "/connector-plugins?connectorsOnly=false")).json()
@@ -88,7 +88,7 @@ async def test_java_steps_beside_connectors_of_ours(bootstrap: str, spark: Spark
             [("mark", b"7"), ("seen", b"8")],
         ]
 
-        shown = await worker.ask("POST", "/connectors/lines/preview", {"records": 5, "from": "beginning"}, timeout=120)
+        shown = await worker.ask("POST", "/connectors/lines/preview", {"records": 5, "from": "beginning"}, timeout=300)
         assert shown.status_code == 200, shown.text
         first, second, third, fourth, _ = shown.json()["records"]
         assert [step["step"] for step in first["steps"]] == ["read", "transform", "transform", "written"]
@@ -126,7 +126,7 @@ def _send(bootstrap: str, values: list[str]) -> None:
     producer = Producer({"bootstrap.servers": bootstrap})
     for value in values:
         producer.produce("steps-in", value[::-1].encode(), partition=0)
-    assert producer.flush(60) == 0
+    assert producer.flush(300) == 0
 
 
 async def _has(file: Path, text: str) -> bool:

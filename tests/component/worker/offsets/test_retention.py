@@ -64,7 +64,7 @@ class Scene:
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for value in values:
             producer.produce(topic, value)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
 
     async def offsets(self, *names: str) -> dict[str, int]:
         """The offset of each group; -1 for none."""

@@ -81,7 +81,7 @@ async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[L
         listeners = {"listeners": f"https://127.0.0.1:{port}", "admin.listeners": f"https://127.0.0.1:{admin_port}"}
         pair.append(WorkerProcess(tmp_path / str(number), bootstrap, "secure", address, {**extra, **listeners}, port))
         admin_urls.append(f"https://127.0.0.1:{admin_port}")
-    async with workers(*pair), httpx.AsyncClient(verify=context, trust_env=False, timeout=60) as client:
+    async with workers(*pair), httpx.AsyncClient(verify=context, trust_env=False, timeout=300) as client:
         urls = [f"https://{worker.id}" for worker in pair]
         for number, url in enumerate(urls):
             name = f"secure-{number}"
@@ -209,7 +209,7 @@ async def test_hostile_requests_hold_nobody_up(bootstrap: str, link: tuple[LinkS
             (great, (400, 500)),
             (bytes(100_000_000), (413,)),
         ]
-        async with httpx.AsyncClient(base_url=f"http://{worker.id}", trust_env=False, timeout=90) as client:
+        async with httpx.AsyncClient(base_url=f"http://{worker.id}", trust_env=False, timeout=300) as client:
             kind = {"content-type": "application/json"}
 
             async def others() -> float:

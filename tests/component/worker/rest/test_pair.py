@@ -50,7 +50,7 @@ async def rows(bootstrap: str, topic: str) -> dict[bytes, bytes | None]:
 
 async def test_what_one_was_told_the_other_knows(pair: Pair) -> None:
     item, two, _ = pair
-    async with httpx.AsyncClient(timeout=60, trust_env=False) as client:  # connections stay open: no time to catch up
+    async with httpx.AsyncClient(timeout=300, trust_env=False) as client:  # connections stay open: no time to catch up
 
         async def ask(worker: WorkerProcess, method: str, path: str, body: Any = None) -> httpx.Response:
             return await client.request(method, f"http://{worker.id}{path}", json=body)
@@ -304,7 +304,7 @@ async def test_every_name_is_reached_through_every_worker(pair: Pair, name: str)
 
     async def ask(worker: WorkerProcess, method: str, rest: str = "") -> int:
         target = {"target": f"{path}{rest}".encode()}  # httpx would normalize the path
-        async with httpx.AsyncClient(timeout=60, trust_env=False) as client:
+        async with httpx.AsyncClient(timeout=300, trust_env=False) as client:
             return (await client.request(method, f"http://{worker.id}/", extensions=target)).status_code
 
     for worker in (first, second):

@@ -42,7 +42,7 @@ async def test_offsets_in_partitions_that_were_added_are_read(
         more_partitions(bootstrap, topic, before + 2)
         producer = Producer({"bootstrap.servers": bootstrap})
         producer.produce(topic, b'{"position":4}', key, before + 1)
-        assert producer.flush(60) == 0
+        assert producer.flush(300) == 0
         assert [row["offset"] for row in await offsets()] == [{"position": 4}]
         (run,) = side.of("src")
         side.fail(run, retriable=True)

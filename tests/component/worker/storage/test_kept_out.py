@@ -38,7 +38,7 @@ def keep_out(broker: SecureBroker, *rules: tuple[ResourceType, str, AclOperation
             results.append(AclBinding(resource, name, pattern, f"User:{USER}", "*", what, permission))
     admin = AdminClient({"bootstrap.servers": broker.at("PLAINTEXT")})
     for answer in admin.create_acls(results).values():
-        answer.result(30)
+        answer.result(300)
 
 
 def make_topics(broker: SecureBroker, group: str) -> None:
@@ -49,7 +49,7 @@ def make_topics(broker: SecureBroker, group: str) -> None:
         NewTopic(f"{group}-{kind}", n, 1, config={"cleanup.policy": "compact"}) for kind, n in counts.items()
     ]
     for answer in admin.create_topics(created_topics).values():
-        answer.result(30)
+        answer.result(300)
 
 
 def worker_of(broker: SecureBroker, group: str, folder: Path, link: str) -> WorkerProcess:

@@ -67,7 +67,7 @@ class Raw:
     def __init__(self, endpoint: str, key: str = KEY, secret: str = SECRET) -> None:
         self._endpoint = endpoint
         self._signer = SigV4Auth(Credentials(key, secret), "kafkaconnect", REGION)
-        self._http = httpx.Client(timeout=60, trust_env=False)
+        self._http = httpx.Client(timeout=300, trust_env=False)
         self._tries = 0
 
     def send(self, wire: Wire) -> Told:
