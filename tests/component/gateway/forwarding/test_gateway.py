@@ -106,6 +106,7 @@ async def test_reflection_names_every_service(gateway: Channel) -> None:
     names = {s.name.rpartition(".")[2] for s in answers[0].list_services_response.service}
     assert names == {
         "NodeService", "WorkloadService", "BrokerClusterService", "WorkerClusterService", "WorkerService",
+        "SparkClusterService",
         "PlanService", "PluginService", "CopyRunService", "ConnectorService", "ConnectorDefinitionService",
         "OperationService", "TopicService", "DocumentService", "AgentService", "WatchService", "Health",
         "DedicatedConnectorService", "WorkerConfigurationService", "PluginImportService", "SecretService",
