@@ -17,6 +17,10 @@ from keelman.state.resources.snapshot import SPARK_CLUSTER, Snapshot
 from keelman.state.resources.transaction import Transaction
 from keelman.workers.spark_master import Master
 
+LEGAL_MASTER = (
+    "spark://host:port (a standalone cluster) or sc://host:port (a Spark Connect server); with local[n,1] each node has a "
+    "Spark service of its own, without a spark cluster"
+)
 MAX_CORES = 1024
 MAX_HEAP_MB = 1 << 20
 _PROPERTY = re.compile(r"spark\.[A-Za-z0-9_.-]{1,200}")
@@ -64,10 +68,8 @@ def delete(tx: Transaction, name: str, etag: str) -> SparkCluster:
 def check(name: str, spec: SparkClusterSpec, snapshot: Snapshot) -> None:
     """Raises InvalidArgument naming the field, the value and the legal values; FailedPrecondition for an origin of
     another Spark cluster."""
-    master = Master.of(spec.master, "spec.master")
-    if not master.remote:
-        legal = "spark://host:port or sc://host:port: with another master each node has a Spark service of its own"
-        raise InvalidArgument.of("spec.master", spec.master, legal)
+    if not _is_remote(spec.master):
+        raise InvalidArgument.of("spec.master", spec.master, LEGAL_MASTER)
     check_nodes("spec.nodes", spec.nodes, snapshot)
     _check_number("spec.drivers", spec.drivers, 1, MAX_DRIVERS, f"{DRIVERS}, a driver and its standby")
     _check_number("spec.executor_cores", spec.executor_cores, 1, MAX_CORES, "the default of the nodes' settings")
@@ -79,6 +81,14 @@ def check(name: str, spec: SparkClusterSpec, snapshot: Snapshot) -> None:
         checked_name("spec.tenant", spec.tenant)
     _check_properties(spec)
     check_annotations(SPARK_CLUSTER, name, spec.annotations, snapshot)
+
+
+def _is_remote(master: str) -> bool:
+    """Returns whether this is a master that is served, and whose slots run in executors."""
+    try:
+        return Master.of(master).remote
+    except InvalidArgument:
+        return False
 
 
 def _check_number(field: str, number: int, least: int, most: int, zero: str) -> None:

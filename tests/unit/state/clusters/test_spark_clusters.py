@@ -33,7 +33,7 @@ RUNNING = ProcessState.RUNNING
     [
         ({"master": "yarn"}, r"spec\.master: 'yarn' is not legal: .*spark://host:port"),
         ({"master": "spark://"}, r"spec\.master: 'spark://'"),
-        ({"master": "local[4,1]"}, r"spec\.master: 'local\[4,1\]' is not legal: spark://host:port or sc://"),
+        ({"master": "local[4,1]"}, r"spec\.master: 'local\[4,1\]' is not legal: spark://host:port .* or sc://"),
         ({"drivers": 5}, r"spec\.drivers: 5 is not legal: 0 \(2, a driver and its standby\) or 1 to 4"),
         ({"nodes": ("n1", "n3")}, r"spec\.nodes: 'n3' is not legal: registered nodes are n1, n2"),
         ({"nodes": ("n1", "n1")}, r"spec\.nodes: 'n1' is not legal: each node once"),
