@@ -18,8 +18,8 @@ from keelman.state.resources.transaction import Transaction
 from keelman.workers.spark_master import Master
 
 LEGAL_MASTER = (
-    "spark://host:port (a standalone cluster) or sc://host:port (a Spark Connect server); with local[n,1] each node has a "
-    "Spark service of its own, without a spark cluster"
+    "spark://host:port (a standalone cluster) or sc://host:port (a Spark Connect server); local[n,1] is for the Spark "
+    "service of each node, without a spark cluster"
 )
 MAX_CORES = 1024
 MAX_HEAP_MB = 1 << 20
