@@ -148,7 +148,8 @@ def _among(workload: str) -> dict[str, str]:
         case WorkloadKind.WORKER:
             return {"worker_cluster": rest.rpartition("/")[0]}
         case WorkloadKind.SPARK:
-            return {"node": rest}
+            node = rest.partition("/")[0]  # a tenant's name may follow
+            return {} if node.startswith("@") else {"node": node}  # a Spark cluster's driver is on any node
     return {}
 
 

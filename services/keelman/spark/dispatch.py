@@ -187,6 +187,7 @@ class Dispatcher:
         slot.heard = self._clock()
         run = self.book.get(update.run_uid)
         if run is not None and run.copy_run.slot == slot.id:
+            run.copy_run.host = slot.host
             if update.HasField("write"):
                 self._have_written(run, update.write)
                 update.ClearField("write")

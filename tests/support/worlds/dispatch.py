@@ -71,7 +71,7 @@ class World:
         self.d.order(owner, RunOrder(run_uid=uid, start=ticket))
 
     def attach(self, slot: Slot) -> None:
-        _, self.mail[slot.id] = self.d.attach(SlotGreeting(slot=slot.id, token=self.tokens[slot.id], pid=1))
+        _, self.mail[slot.id] = self.d.attach(SlotGreeting(slot=slot.id, token=self.tokens[slot.id], pid=1, host="h"))
 
     def running(self, uid: str, owner: Owner = ME) -> Slot:
         self.ticket(uid, owner)

@@ -181,3 +181,10 @@ async def test_a_stream_without_a_greeting_is_not_held_open(monkeypatch: pytest.
     async with asyncio.timeout(20):
         with pytest.raises(DeadlineExceeded, match="greet"):
             await SlotApi(World().d).Attach(silent(), cast("Any", None))
+
+
+def test_a_copy_run_tells_the_host_of_its_slot(w: World) -> None:
+    w.ticket("a")
+    assert w.run("a").host == ""
+    w.running("a")
+    assert w.run("a").host == "h"

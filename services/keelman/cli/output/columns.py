@@ -111,9 +111,8 @@ def _labels(resource: Any) -> str:
 
 def labels_of(resource: Any) -> Any:
     """Returns the labels of a resource: of a plugin its own, of other kinds the labels in the spec."""
-    if isinstance(resource, TopicLine):
-        return resource.labels
-    return resource.labels if "labels" in resource.DESCRIPTOR.fields_by_name else resource.spec.labels
+    has_own = isinstance(resource, TopicLine) or "labels" in resource.DESCRIPTOR.fields_by_name
+    return resource.labels if has_own else resource.spec.labels
 
 
 def _rollout(cluster: Any) -> str:
@@ -240,6 +239,7 @@ COLUMNS: dict[str, tuple[OutputColumn, ...]] = {
         OutputColumn("RECORDS/S", lambda r: f"{r.progress.records_per_second:,.0f}", wide=True, number=True),
         OutputColumn("ERRORS", lambda r: str(r.progress.errors), wide=True, number=True),
         OutputColumn("SLOT", lambda r: r.slot, wide=True),
+        OutputColumn("HOST", lambda r: r.host, wide=True),
         OutputColumn("WORKER", lambda r: r.worker_id, wide=True),
         OutputColumn("AGE", lambda r: age(r.create_time), wide=True),
         OutputColumn("MESSAGE", lambda r: _first_line(r.message), wide=True),

@@ -32,6 +32,7 @@ class Slot:
     empty_since: float = 0.0
     waited: float = 0.0  # seconds for which it waited for a core of its cluster, and so could not start
     pid: int = 0
+    host: str = ""  # its host's name for itself
     memory_bytes: int = 0
     cpu_seconds: float = 0.0
     cpu_rate: float = 0.0  # processors, over the last second or so

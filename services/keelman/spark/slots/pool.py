@@ -130,12 +130,14 @@ class SlotPool:
         if slot.state is not SlotState.STARTING:
             raise FailedPrecondition(f"slot {slot.id} is to end", reason="SLOT_ENDING")
         now = self.clock()
-        slot.state, slot.pid, slot.heard, slot.empty_since = SlotState.ATTACHED, greeting.pid, now, now
+        slot.state, slot.pid, slot.host = SlotState.ATTACHED, greeting.pid, greeting.host
+        slot.heard = slot.empty_since = now
         if slot.owner in self._log_levels:
             self._mail[slot.id].log_levels(self._log_levels[slot.owner])
         log.info(
-            "slot_attached", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, seconds=round(now - slot.started, 3)
-        )
+            "slot_attached", slot=slot.id, pid=slot.pid, host=slot.host, worker=slot.owner.worker,
+            seconds=round(now - slot.started, 3),
+        )  # fmt: skip
         return slot
 
     def beat(self, slot: Slot, beat: SlotBeat) -> None:
