@@ -21,7 +21,8 @@ from keelman.model.errors import DeadlineExceeded
 from keelman.rpc.enums import state_word
 from keelman.runtime.supervise import deadline
 
-WORKER = "worker/"
+MOVED = ("worker/", "spark/@")
+"""Beginnings of the names of workloads that leave a drained node: workers, and drivers of Spark clusters."""
 
 
 async def wait_for_update(gateway: Gateway, kind: Kind, name: str, *, generation: int, seconds: float) -> Any:
@@ -126,7 +127,7 @@ async def leaving(gateway: Gateway, name: str) -> Leaving:
     nodes = await gateway.list(kinds.NODES)
     here = next(node for node in nodes if node.name == name)
     pinned = set(here.status.pinned_workloads)
-    carried = [w for w in await gateway.list(kinds.WORKLOADS) if w.node == name and w.name.startswith(WORKER)]
+    carried = [w for w in await gateway.list(kinds.WORKLOADS) if w.node == name and w.name.startswith(MOVED)]
     movable = sorted((w for w in carried if w.name not in pinned), key=lambda w: w.name)
     others = [node for node in nodes if node.name != name]
     return Leaving(

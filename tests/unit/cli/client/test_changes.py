@@ -127,6 +127,8 @@ async def test_a_drain_names_what_leaves_and_what_stays() -> None:
         "pinned to node n1, and so stays: broker/default/0, worker/b/0",
     ]
     assert await lines(Nodes(node("n2", "ONLINE"), carried=("spark/n1",))) == []
+    carried = ("spark/n1", "spark/@big/0")
+    assert await lines(Nodes(node("n2", "ONLINE"), carried=carried)) == ["to leave: spark/@big/0"]
 
 
 async def test_a_drain_with_nowhere_to_go_says_why_at_once() -> None:
