@@ -94,7 +94,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
         demand = Demand(settings.standby_idle_seconds if settings.standby else None)
         spark = RestartedSpark(lambda: begin(fresh_folder(folder)), line, demand)
         stack.callback(spark.close)
-        jobs = SparkJobs(spark, tasks, slot_order(settings, home, loop), most=2 * settings.max_slots)
+        jobs = SparkJobs(spark, tasks, partial(slot_order, settings, home, loop), most=2 * settings.max_slots)
         stack.callback(jobs.close)
         watchers = Watchers()
         source = f"spark/{settings.node}"
@@ -132,7 +132,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = LOOP, path
 
 
 def slot_order(settings: Settings, home: SlotHome, loop: str) -> SlotOrder:
-    """Returns the common part of all slots' orders; the pool adds name and token."""
+    """Returns the common part of a slot's order; the pool adds name and token."""
     return SlotOrder(
         slot="",
         token="",
@@ -142,7 +142,7 @@ def slot_order(settings: Settings, home: SlotHome, loop: str) -> SlotOrder:
         use_plugin=USE_PLUGIN,
         log_json=settings.log_json,
         log_level=settings.log_level,
-        ca=home.ca,
+        ca=home.newest_ca(),
         server_name=home.server_name,
     )
 

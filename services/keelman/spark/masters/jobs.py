@@ -68,8 +68,8 @@ class Spark(JobRunner, Protocol):
 class SparkJobs:
     """The jobs behind the slots; each blocks a thread of its own while its slot lives."""
 
-    def __init__(self, spark: JobRunner, tasks: Siblings, order: SlotOrder, *, most: int) -> None:
-        """`order` is the common part of all slots' orders; `most` is the number of jobs at a time."""
+    def __init__(self, spark: JobRunner, tasks: Siblings, order: Callable[[], SlotOrder], *, most: int) -> None:
+        """`order` returns the common part of the next slot's order; `most` is the number of jobs at a time."""
         self._spark, self._tasks, self._order = spark, tasks, order
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.
         self._warms_up = False
@@ -86,7 +86,7 @@ class SparkJobs:
         Calls `on_end` with the slot's id and the error when the job has ended; the error is empty if it ended well.
         """
         order = replace(
-            self._order, slot=slot.id, token=slot.token, path=folder_of(slot.plugin), routes=dict(slot.routes)
+            self._order(), slot=slot.id, token=slot.token, path=folder_of(slot.plugin), routes=dict(slot.routes)
         )
         order = replace(order, data=data is not None)
         self._tasks.start(self._run(slot.id, slot_work(order), data, on_end))

@@ -23,12 +23,23 @@ class SlotListener:
 
 @dataclass(frozen=True, slots=True)
 class SlotHome:
-    """`address` is host:port, `ca` the PEM certificates to trust (empty: no TLS), `listener` None for the main port."""
+    """`address` is host:port, `ca` the PEM certificates to trust at the start (empty: no TLS), from `ca_file`;
+    `listener` None for the main port."""
 
     address: str
     ca: str = ""
     server_name: str = ""
     listener: SlotListener | None = None
+    ca_file: Path | None = None
+
+    def newest_ca(self) -> str:
+        """Returns the certificates that a slot trusts that starts now: the file's, while it can be read."""
+        if self.ca_file is None:
+            return self.ca
+        try:
+            return _pem("tls_ca", self.ca_file) or self.ca
+        except InvalidArgument:
+            return self.ca
 
     @classmethod
     def of(cls, settings: Settings, master: Master) -> SlotHome:
@@ -59,7 +70,7 @@ class SlotHome:
             return cls(settings.advertised_address, listener=SlotListener(bind, port, None))
         name, file = ("tls_ca", settings.tls_ca) if settings.tls_ca else ("tls_certificate", tls.certificate)
         return cls(
-            settings.advertised_address, _pem(name, file), settings.tls_server_name, SlotListener(bind, port, tls)
+            settings.advertised_address, _pem(name, file), settings.tls_server_name, SlotListener(bind, port, tls), file
         )
 
 

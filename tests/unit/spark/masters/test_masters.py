@@ -65,6 +65,10 @@ def test_slots_of_other_hosts_need_an_address_and_tls(tmp_path: Path) -> None:
     pem.write_text("-----BEGIN CERTIFICATE-----")
     home = SlotHome.of(settings, FAR)
     assert (home.address, home.ca, home.server_name) == ("10.0.0.1:7431", pem.read_text(), "slots")
+    pem.write_text("-----BEGIN CERTIFICATE----- of the next CA")
+    assert home.newest_ca() == pem.read_text(), "slots that start now trust the CA that signs now"
+    pem.unlink()
+    assert home.newest_ca() == "-----BEGIN CERTIFICATE-----"
     assert home.listener is not None
     assert (home.listener.host, home.listener.port) == ("10.0.0.1", 7431)
 
