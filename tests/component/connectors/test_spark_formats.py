@@ -8,12 +8,13 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -77,12 +78,7 @@ class Scene:
             offsets = await self.offsets()
             return offsets[0]["offset"] if len(offsets) == 1 and "time" in offsets[0]["offset"] else None
 
-        try:
-            offset: dict[str, Any] = await eventually(read, seconds=SECONDS, what="all is read")
-        except AssertionError as error:
-            text = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
-            tails = f"{text}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
-            raise AssertionError(tails) from error
+        offset: dict[str, Any] = await self.eventually(read, "all is read")
         return offset
 
     async def copying(self, *unlike: CopyRun, parts: bool = True, records: bool = True) -> CopyRun:
@@ -97,12 +93,26 @@ class Scene:
                 return next((r for r in runs if (r.progress.records > 0 or not records) and r.uid not in before), None)
             return None
 
+        run: CopyRun = await self.eventually(found, "a part copies")
+        return run
+
+    async def eventually(self, condition: Callable[[], Any], what: str) -> Any:
+        """Waits for a condition; a failure has the ends of the logs."""
         try:
-            return await eventually(found, seconds=SECONDS, what="a part copies")
+            return await eventually(condition, seconds=SECONDS, every=0.1, what=what)
         except AssertionError as error:
             text = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
-            tails = f"{text}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
+            tails = f"{what}: {text}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
             raise AssertionError(tails) from error
+
+    async def written(self, least: int) -> None:
+        """Waits until the group's offset is there or further."""
+
+        async def is_there() -> bool:
+            rows = await self.offsets() or [{}]
+            return int(rows[0].get("offset", {}).get("kafka_offset", 0)) >= least
+
+        await self.eventually(is_there, f"{least} records are written")
 
     def fill(self, records: list[tuple[bytes | None, bytes]]) -> None:
         """Writes records to the topic."""
@@ -310,34 +320,69 @@ async def test_a_table_by_jdbc(scene: Scene, table: str) -> None:
     assert sorted(scene.copied()) == sorted((b"%d" % n, b'{"id":%d,"name":"n%d"}' % (n, n)) for n in range(TABLE_ROWS))
 
 
-async def test_a_topic_is_appended_to_parquet_though_its_slot_is_killed(scene: Scene, tmp_path: Path) -> None:
+def numbered(count: int) -> list[tuple[bytes | None, bytes]]:
+    """Records of JSON."""
+    return [(b"k", b'{"id":%d,"name":"name %d"}' % (n, n)) for n in range(count)]
+
+
+SOME_AT_A_TIME = {
+    "value.schema": "id INT, name STRING",
+    "spark.write.every.ms": "100",
+    "spark.write.max.records": "500",
+}
+
+
+async def test_a_topic_is_in_parquet_once_though_its_slot_is_killed(scene: Scene, tmp_path: Path) -> None:
     target, count = tmp_path / "out", 3_000
-    scene.fill([(b"k", b'{"id":%d,"name":"name %d"}' % (n, n)) for n in range(count)])
-    every = {"spark.write.every.ms": "100", "spark.write.max.records": "500"}
-    config = {"spark.path": str(target), "value.schema": "id INT, name STRING"}
-    await scene.begin("parquet", "SparkSink", **config, **every)
+    scene.fill(numbered(count))
+    await scene.begin("parquet", "SparkSink", **SOME_AT_A_TIME, **{"spark.path": str(target)})
     scene.spark.signal_slot((await scene.copying(parts=False)).slot, signal.SIGKILL)
-
-    async def lag() -> bool:
-        (row,) = await scene.offsets() or [{}]
-        return row.get("offset", {}).get("kafka_offset") == count
-
-    await eventually(lag, seconds=SECONDS, every=0.5, what="all is written")
+    await scene.written(count)
     rows = pq.read_table(target).to_pylist()
-    assert {row["id"] for row in rows} == set(range(count))
-    assert len(rows) <= count + 500
+    assert sorted(row["id"] for row in rows) == list(range(count))
     assert all(row["name"] == f"name {row['id']}" for row in rows)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "jdbc"])
+async def test_a_topic_is_written_once_though_its_spark_service_is_killed_again_and_again(
+    kind: str, bootstrap: str, table: str, tmp_path: Path
+) -> None:
+    """The test has its own Spark service: the other tests share theirs."""
+    started, count = partial(spark_service, tmp_path / "spark", port=free_ports(1)[0]), 20_000
+    named = {
+        "spark.option.driver": "org.postgresql.Driver",
+        "spark.option.url": table,
+        "spark.option.dbtable": "copied",
+    }
+    more = {**named, "spark.packages": "org.postgresql:postgresql:42.7.4"} if kind == "jdbc" else {}
+    path = {} if kind == "jdbc" else {"spark.path": str(tmp_path / "out")}
+    async with contextlib.AsyncExitStack() as stack:
+        async with started() as spark:
+            scene = await stack.enter_async_context(scene_with(bootstrap, spark, tmp_path))
+            scene.fill(numbered(count))
+            await scene.begin(kind, "SparkSink", **SOME_AT_A_TIME, **more, **path)
+            await scene.written(2_000)
+            os.kill(spark.pid, signal.SIGKILL)
+        for at in (5_000, 8_000, 11_000, 14_000):
+            async with started() as spark:
+                await scene.written(at)
+                os.kill(spark.pid, signal.SIGKILL)
+        await stack.enter_async_context(started())
+        await scene.written(count)
+        assert await scene.worker.end() == 0, "it ends before its Spark service"
+    if kind == "parquet":
+        found = [row["id"] for row in pq.read_table(tmp_path / "out").to_pylist()]
+    else:
+        with psycopg.connect(table.removeprefix("jdbc:")) as connection:
+            found = [row[0] for row in connection.execute("SELECT id FROM copied").fetchall()]
+    assert sorted(found) == list(range(count))
 
 
 async def test_records_without_a_schema_keep_all_that_kafka_knows(scene: Scene, tmp_path: Path) -> None:
     scene.fill([(None, b"one"), (b"k", b"two")])
     await scene.begin("parquet", "SparkSink", **{"spark.path": str(tmp_path / "out"), "spark.write.every.ms": "100"})
-
-    async def written() -> bool:
-        (row,) = await scene.offsets() or [{}]
-        return row.get("offset", {}).get("kafka_offset") == 2
-
-    await eventually(written, seconds=SECONDS, every=0.5, what="both are written")
+    await scene.written(2)
     rows = sorted(pq.read_table(tmp_path / "out").to_pylist(), key=lambda row: row["offset"])
     assert [(r["key"], r["value"], r["topic"], r["partition"], r["offset"]) for r in rows] == [
         (None, b"one", scene.name, 0, 0),
@@ -362,12 +407,7 @@ async def test_records_of_aborted_transactions_are_left_out_unless_they_are_want
     more = {"consumer.override.isolation.level": isolation} if isolation else {}
     target = {"spark.path": str(tmp_path / "out"), "spark.write.every.ms": "100"}
     await scene.begin("parquet", "SparkSink", **target, **more)
-
-    async def written() -> bool:
-        (row,) = await scene.offsets() or [{}]
-        return row.get("offset", {}).get("kafka_offset") == 4  # after the markers of both
-
-    await eventually(written, seconds=SECONDS, every=0.5, what="the end is reached")
+    await scene.written(4)  # after the markers of both
     values = sorted(row["value"] for row in pq.read_table(tmp_path / "out").to_pylist())
     assert values == ([b"gone", b"kept"] if isolation else [b"kept"])
 

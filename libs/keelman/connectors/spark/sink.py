@@ -11,9 +11,15 @@ from keelman.connectors.spark.source import OPTION, SETTING, SparkConnector, coo
 from keelman.engine.sink.data_sink import EVERY_KEY, EVERY_MS, MAX_KEY, MAX_RECORDS
 from keelman.model.keys import under
 
+ONCE_FILES = frozenset({"avro", "csv", "json", "orc", "parquet", "text", "xml"})
+"""Formats of files whose writes are numbered, so that each is there once."""
+ONCE_TABLES = frozenset({"jdbc"})
+"""The same for formats of tables."""
+
 
 class SparkSink(SparkConnector):
-    """One task, which has Spark write. At least once: Spark's writers know no offsets."""
+    """One task, which has Spark write: exactly once to files and to tables by JDBC, at least once to others, whose
+    writers know no offsets."""
 
     names = ("keelman.connectors.SparkSinkConnector", "SparkSinkConnector", "SparkSink")
     direction = Direction.SINK
@@ -36,8 +42,9 @@ class SparkSink(SparkConnector):
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
-        """Never."""
-        return False
+        """For files with a path, and tables by JDBC."""
+        name = config.get("spark.format", "").strip().lower()
+        return bool(name in ONCE_TABLES or (name in ONCE_FILES and config.get("spark.path", "").strip()))
 
     @classmethod
     def data_sink(cls, config: Mapping[str, str]) -> DataSink | None:

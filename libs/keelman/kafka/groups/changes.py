@@ -36,14 +36,14 @@ class GroupChanges:
 
     async def offsets(self) -> dict[TopicPart, int]:
         """Returns the committed offsets; none for a missing group."""
-        return {where: entry.offset for where, entry in (await self._read_committed()).items() if entry.offset >= 0}
+        return {where: entry.offset for where, entry in (await self.committed()).items() if entry.offset >= 0}
 
     async def commit(self, offsets: Mapping[TopicPart, int], note: str = "") -> None:
         """Commits these offsets, whatever they were before, each with the note; creates a missing group.
 
         An offset of NONE reads as no offset, but its note is kept.
         """
-        await self._commit({where: Committed(offset, note) for where, offset in offsets.items()})
+        await self.write({where: Committed(offset, note) for where, offset in offsets.items()})
 
     async def forget(self, partitions: Sequence[TopicPart]) -> None:
         """Deletes the offsets of these partitions; partitions without an offset count as deleted."""
@@ -56,7 +56,8 @@ class GroupChanges:
         answer = await self._ask(lambda: DeleteGroupsRequest([self._group]))
         self._check(code for code in error_codes(answer) if code != _NO_GROUP)
 
-    async def _read_committed(self) -> dict[TopicPart, Committed]:
+    async def committed(self) -> dict[TopicPart, Committed]:
+        """Returns the committed offsets with their notes; without the partitions that have neither."""
         answer = await self._ask(lambda: fetch_offsets(self._group))
         codes = set(error_codes(answer)) - {0}
         if codes:
@@ -64,7 +65,8 @@ class GroupChanges:
             raise Unavailable(f"group {self._group}: the brokers do not report its offsets: {names}")
         return committed(answer)
 
-    async def _commit(self, offsets: Mapping[TopicPart, Committed]) -> None:
+    async def write(self, offsets: Mapping[TopicPart, Committed]) -> None:
+        """Commits these offsets with their notes, all in one request; creates a missing group."""
         answer = await self._ask(lambda: commit_offsets(self._group, offsets))
         self._check(error_codes(answer))
 

@@ -31,6 +31,16 @@ def sink_group(worker: Mapping[str, str], connector: Mapping[str, str], name: st
     return merged(worker, connector, "consumer").get("group.id", "").strip() or f"connect-{name}"
 
 
+def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Returns Java's properties of an administrator in the cluster that a sink's consumers read from."""
+    return {**merged(worker, connector, "consumer"), **admin_keys(worker, connector)}
+
+
+def admin_keys(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Returns the keys that are for administrators alone, without their prefixes."""
+    return {**under("admin.", worker), **under("admin.override.", connector)}
+
+
 def sink_member(worker: Mapping[str, str], name: str, task: int) -> str:
     """Returns a sink task's static member id in its group. It contains the worker cluster's `group.id`, as do
     transactional ids: sinks of one name in two worker clusters share a group, and must not fence each other."""

@@ -17,7 +17,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector
 from keelman.connect.tasks.data_set import PART, SPLIT, DataSet, DataSink
 from keelman.connectors.registry import find_connector
-from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
+from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, NotFound
 
 SCHEMA = "id long"
 Work: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
@@ -216,7 +216,7 @@ def described(frame: Any, shape: str) -> Split:
 
 def lasting(error: BaseException) -> bool:
     """Returns whether the request would fail again: a configuration or a record that does not fit."""
-    if isinstance(error, (InvalidArgument, ConnectError)):
+    if isinstance(error, (InvalidArgument, FailedPrecondition, ConnectError)):
         return True
     return type(error).__name__ in LASTING or any(text in str(error) for text in LASTING_TEXTS)
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.tasks.data_set import DataSink
 from keelman.connectors.registry import find_connector
+from keelman.connectors.spark.sink import ONCE_FILES
 from keelman.engine.sink.ranges import SCHEMA, Range, range_work
 from keelman.model.errors import InvalidArgument
 from keelman.spark.data_sets.reads import SparkSessions
+from keelman.spark.data_sets.targets.files import write_files
+from keelman.spark.data_sets.targets.tables import write_table
 
 
 def sink_of(job: WriteJob) -> DataSink:
@@ -24,12 +28,24 @@ def sink_of(job: WriteJob) -> DataSink:
 
 
 def write(sessions: SparkSessions, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
-    """Blocks until all is written. Raises Spark's errors."""
+    """Blocks until all is written: once, where the job has a number. Raises Spark's errors, and those of the data set's
+    kind (keelman.spark.data_sets.targets)."""
     sessions.context.setJobGroup(name, name, interruptOnCancel=True)
-    frame = records(sessions.new(sink, jars), sink, job)
+    session = sessions.new(sink, jars)
+    frame = records(session, sink, job)
+    if not job.writer:
+        append(frame, sink, sink.path)
+    elif sink.format.lower() in ONCE_FILES:
+        write_files(session, sink.path, job, partial(append, frame, sink))
+    else:
+        write_table(session, sink.options, job, frame)
+
+
+def append(frame: Any, sink: DataSink, path: str) -> None:
+    """Has Spark append a frame to the data set at a path; an empty one where options name it."""
     writer = frame.write.format(sink.format).options(**sink.options).mode("append")
-    if sink.path:
-        writer.save(sink.path)
+    if path:
+        writer.save(path)
     else:
         writer.save()
 

@@ -1,22 +1,15 @@
-"""Finds the client properties with which a worker calls the brokers of a connector: fencing producers, and sinks'
-groups."""
+"""Finds the client properties with which a worker calls the brokers of a connector."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.kafka.properties.connector_clients import merged
-from keelman.model.keys import under
+from keelman.kafka.properties.connector_clients import admin_keys, merged
 
 
 def fencing_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
     """Returns those of an administrator in the cluster that the connector's producers write to."""
-    return {**merged(worker, connector, "producer"), **_admin(worker, connector)}
-
-
-def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Returns those of an administrator in the cluster that a sink's consumers read from."""
-    return {**merged(worker, connector, "consumer"), **_admin(worker, connector)}
+    return {**merged(worker, connector, "producer"), **admin_keys(worker, connector)}
 
 
 def reads_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
@@ -31,7 +24,3 @@ def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) ->
 
 def _is_elsewhere(worker: Mapping[str, str], client: Mapping[str, str]) -> bool:
     return client.get("bootstrap.servers") != worker.get("bootstrap.servers")
-
-
-def _admin(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    return {**under("admin.", worker), **under("admin.override.", connector)}

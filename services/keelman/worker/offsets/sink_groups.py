@@ -13,12 +13,12 @@ from keelman.connect.errors import ConnectError
 from keelman.engine.dead_letters.reader import replay_group
 from keelman.kafka.groups.keeping import keep_offsets
 from keelman.kafka.groups.static_members import remove_static_members
-from keelman.kafka.properties.connector_clients import sink_group, sink_member
+from keelman.kafka.properties.connector_clients import sink_group, sink_group_client, sink_member
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline, supervise
 from keelman.runtime.ticks import tick
-from keelman.worker.config.client_properties import fencing_client, reads_elsewhere, sink_group_client
+from keelman.worker.config.client_properties import fencing_client, reads_elsewhere
 from keelman.worker.connector_facts import connector_type, is_sink
 from keelman.worker.storage.store import WorkerStore
 

@@ -9,11 +9,10 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector
 from keelman.connectors.registry import find_connector
-from keelman.kafka.properties.connector_clients import sink_group
+from keelman.kafka.properties.connector_clients import sink_group, sink_group_client
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.own_thread import in_thread
 from keelman.runtime.supervise import deadline
-from keelman.worker.config.client_properties import sink_group_client
 from keelman.worker.connector_facts import is_source
 from keelman.worker.deadlines import TIMED_OUT, remaining
 from keelman.worker.errors import Elsewhere, RestError
