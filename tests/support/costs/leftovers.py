@@ -37,10 +37,15 @@ def kill_all_of(folder: str) -> bool:
     found = False
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if process.pid != os.getpid() and any(folder in value for value in process.environ().values()):
+            if process.pid != os.getpid() and any(_is_in(folder, value) for value in process.environ().values()):
                 found = process.status() != psutil.STATUS_ZOMBIE or found
                 process.kill()
     return found
+
+
+def _is_in(folder: str, value: str) -> bool:
+    """Whether a variable names the folder or a path in it, and not one whose name only begins the same."""
+    return f"{folder}/" in f"{value}/"
 
 
 if __name__ == "__main__":

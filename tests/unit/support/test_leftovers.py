@@ -22,7 +22,7 @@ time.sleep(600)
 
 def test_processes_of_its_folder_end_with_a_killed_parent(tmp_path: Path) -> None:
     words = [sys.executable, "-c", PARENT, str(tmp_path / "base")]
-    other = subprocess.Popen(["sleep", "600"], env={"KEELMAN_HOME": str(tmp_path / "other")})
+    other = subprocess.Popen(["sleep", "600"], env={"KEELMAN_HOME": str(tmp_path / "base2")})
     try:
         with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=with_tests()) as parent:
             assert parent.stdout is not None
