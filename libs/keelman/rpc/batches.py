@@ -18,8 +18,8 @@ from keelman.rpc.generated import service_of
 NOUNS = {
     "node": ("node",),
     "connect": (
-        "broker_cluster", "worker_cluster", "worker_configuration", "plugin", "plugin_import", "secret", "document",
-        "operation", "connector_definition", "dedicated_connector", "topic",
+        "broker_cluster", "worker_cluster", "spark_cluster", "worker_configuration", "plugin", "plugin_import",
+        "secret", "document", "operation", "connector_definition", "dedicated_connector", "topic",
     ),
 }  # fmt: skip
 """The nouns whose writes a batch may have, by area."""

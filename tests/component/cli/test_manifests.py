@@ -139,6 +139,7 @@ async def test_what_is_exported_is_applied_with_no_difference(prompt: Commands, 
         await DocumentServiceStub(to).PutDocument(PutDocumentRequest(document=document))
     (config := tmp_path / "in.properties").write_text(f"name=in\nconnector.class=FileStreamSource\npassword={CANARY}\n")
     await ran(prompt, f"apply -f {config} --cluster shop")
+    await ran(prompt, f"create spark-cluster big --master spark://m:7077 --set spark.authenticate.secret={CANARY}")
     (solo := tmp_path / "solo.json").write_text(json.dumps(SOLO))
     assert (await ran(prompt, f"apply -f {solo}")).out == "dedicated-connector/solo created\n"
 
