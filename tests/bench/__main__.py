@@ -24,7 +24,7 @@ NAMES = (
     *("worker-start", "create", "idle-10k", "list-10k", "failover", "takeover", "assign"),
     *("cluster-start", "state-100", "state-300", "state-1000", "plane-300", "plane-1000"),
     *("ohara-calls", "ohara-start", "ohara-clients", "dedicated", "scale-out", "autoscale-20", "managed", "strangers"),
-    *("json-smt", "avro", "couchbase", "slow-targets", f"mirror-eos{THREE}", f"file-source{THREE}"),
+    *("json-smt", "avro", "couchbase", "slow-targets", "data-sets", f"mirror-eos{THREE}", f"file-source{THREE}"),
     *java_plugins.ROWS,
 )
 RESULTS = Path("build/bench.json")

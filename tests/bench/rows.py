@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from bench.clusters import backlog_scaling, cluster_start, dedicated, managed, ohara, plane, scaling, state_scale
-from bench.copying import avro, couchbase, java_plugins, quickness, slow_targets, throughput, trickle
+from bench.copying import avro, couchbase, data_sets, java_plugins, quickness, slow_targets, throughput, trickle
 from bench.measuring.data import Topics
 from bench.measuring.figures import Figure, alone, beside, compared, number, percentile
 from bench.measuring.rounds import OURS, interleaved, picked, settled, slowness
@@ -29,9 +29,9 @@ STATE = "state-"
 """Before the number of nodes of a row that has a broker of its own."""
 PLANE, OHARA = "plane-", "ohara-"
 """Before the number of nodes of a row that has agents, and before the name of one that has a system of its own."""
-OWN = {"assign": assigning, "autoscale-20": backlog_scaling, "dedicated": dedicated, "scale-out": scaling} | {
-    "strangers": strangers
-}
+OWN = {"assign": assigning, "autoscale-20": backlog_scaling, "data-sets": data_sets, "dedicated": dedicated} | {
+    "scale-out": scaling, "strangers": strangers,
+}  # fmt: skip
 """The rows that have systems of their own."""
 STOLEN_SECONDS = 0.5
 MAX_WARM_UP = 8
