@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import time
-import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from confluent_kafka import Consumer
@@ -32,9 +30,9 @@ from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.consumer.consumer import sink_consumer_properties
 from keelman.engine.sink.consumer.subscription import Subscription
-from keelman.engine.sink.write_notes import Unfinished, WriteNote, read_note, unfinished
+from keelman.engine.sink.writes import Write, Writes
 from keelman.kafka.fetching.isolation import reads_committed
-from keelman.kafka.groups.changes import NONE, GroupChanges
+from keelman.kafka.groups.changes import GroupChanges
 from keelman.kafka.groups.offsets import Committed
 from keelman.kafka.properties.connector_clients import merged, sink_group_client
 from keelman.kafka.security.oauth import ALLOWED_KEY
@@ -49,26 +47,11 @@ MEMBER_SECONDS, AGAIN_SECONDS = 20.0, 0.2
 """How long, and how often, a member of the group is waited for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
-    """One write: its ranges, and its writer and number, empty and 0 where it is at least once. `again`: the group's
-    notes tell of it already."""
-
-    ranges: tuple[WriteRange, ...]
-    writer: str = ""
-    version: int = 0
-    again: bool = False
-
-    def note(self, stretch: WriteRange) -> str:
-        """The note of a range; empty where the write has no number."""
-        return WriteNote(self.writer, self.version, stretch.end).text if self.writer else ""
-
-
 class DataSinkCopy:
     """One run of such a task. It is its connector's only one, so its group needs no members: it has all partitions.
 
     Exactly once where the data set knows the numbers of its writes: a write whose offsets were not committed is
-    repeated with the same records and number (keelman.engine.sink.write_notes). Else at least once: its records are
+    repeated with the same records and number (keelman.engine.sink.writes). Else at least once: its records are
     written again, in whatever write comes next.
     """
 
@@ -80,7 +63,7 @@ class DataSinkCopy:
         self._worker = dict(ticket.worker_config)
         self._config = {**ticket.connector_config, **ticket.task_config}
         parsed = connector.config_def().parse(self._config)
-        self._every, self._most = parsed[EVERY_KEY] / 1000, parsed[MAX_KEY]
+        self._every = parsed[EVERY_KEY] / 1000
         self._once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._subscription = Subscription(self._config, is_internal=InternalTopics(self._worker).has)
         self._properties = sink_consumer_properties(
@@ -91,10 +74,8 @@ class DataSinkCopy:
         group = str(self._properties["group.id"])
         self._group = GroupChanges(client, group, client_id=f"connector-adminclient-{ticket.connector}-{ticket.task}")
         self._progress = Progress()
-        self._lag: int | None = None
+        self._writes = Writes(parsed[MAX_KEY], once=self._once)
         self._number = 0
-        self._first: dict[TopicPartition, int] = {}
-        self._done: dict[TopicPartition, WriteNote] = {}  # of this copy run's own writes
 
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
@@ -114,79 +95,43 @@ class DataSinkCopy:
                     self._control.wait(min(0.5, self._every))
                     continue
                 write = self._next()
+                if self._writes.repairs:
+                    self._commit(self._writes.repairs)
                 due = time.monotonic() + self._every
-                if write.ranges:
+                if write.stretches:
                     self._write(write)
-                    due = 0.0 if self._lag else due
+                    due = 0.0 if self._writes.lag else due
                 self._reporter.report(COPY_RUN_STATE_RUNNING, progress=self._message())
             self._reporter.report(COPY_RUN_STATE_DRAINING)
             self._reporter.final_progress = self._message()
 
     def _next(self) -> Write:
-        """Returns the write that is unfinished, else one of the ranges behind the group's offsets, up to the limit of
-        records; one without ranges when there are no records."""
         topics = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
         names = self._subscription.names(topics)
         partitions = [TopicPartition(n, p) for n in names if n in topics for p in topics[n].partitions]
         if not partitions:
-            return Write(())
+            return Write()
         self._reporter.topics = sorted({partition.topic for partition in partitions})
         self._control.beat()
         ends = self._offsets(partitions, OffsetSpec.latest())
         self._control.beat()
         begins = self._offsets(partitions, OffsetSpec.earliest())
-        self._control.beat()
-        latest = str(self._properties.get("auto.offset.reset")) == "latest"
         kept = KAFKA_LOOP.call(self._group.committed(), self._control.beat)
-        entries = {where: kept.get((*where,), Committed(NONE)) for where in partitions}
-        positions: dict[TopicPartition, int] = {}
-        for where, entry in entries.items():
-            # A partition without an offset begins at its first known begin or end; so does a truncated partition.
-            first = self._first.setdefault(where, ends[where] if latest else begins[where])
-            offset = self._offset_of(where, entry)
-            positions[where] = max(offset if 0 <= offset <= ends[where] else first, begins[where])
-        self._lag = sum(max(0, ends[where] - position) for where, position in positions.items())
-        if not self._once:
-            return Write(self._ranges(positions, ends))
-        last = unfinished((where, positions[where], entry.note) for where, entry in entries.items())
-        if again := _clipped(last, positions, ends):
-            return Write(again, last.writer, last.version, again=True)
-        own = max(self._done.values(), key=lambda note: note.version, default=None)
-        writer = last.writer or (own.writer if own is not None else uuid.uuid4().hex)
-        version = max(last.version, own.version if own is not None and own.writer == writer else 0) + 1
-        return Write(self._ranges(positions, ends), writer, version)
-
-    def _offset_of(self, where: TopicPartition, entry: Committed) -> int:
-        """Returns the group's offset of a partition. A copy run before this one that was held up may have committed an
-        earlier write after ours: then the offset is that of our last write."""
-        done, note = self._done.get(where), read_note(entry.note)
-        if done is not None and note is not None and note.writer == done.writer and note.version < done.version:
-            return done.end
-        return entry.offset
-
-    def _ranges(
-        self, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
-    ) -> tuple[WriteRange, ...]:
-        ranges, left = [], self._most
-        for (topic, partition), begin in positions.items():
-            end = min(ends[TopicPartition(topic, partition)], begin + left)
-            if end > begin:
-                ranges.append(WriteRange(topic=topic, partition=partition, begin=begin, end=end))
-                left -= end - begin
-        return tuple(ranges)
+        latest = str(self._properties.get("auto.offset.reset")) == "latest"
+        return self._writes.next(kept, begins, ends, latest=latest)
 
     def _offsets(self, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
         committed = reads_committed(self._properties)
         return offsets_at(spec, partitions, self._admin, read_committed=committed, seconds=ANSWER_SECONDS)
 
     def _write(self, write: Write) -> None:
-        ranges = write.ranges
         self._number += 1
         if self._once and not write.again:
-            self._commit(write, lambda stretch: stretch.begin)
+            self._commit(write.begun)
         java = merged(self._worker, self._config, "consumer")
         allowed = {ALLOWED_KEY: self._worker.get(ALLOWED_KEY, "")}
         properties = portable(self._properties, {**java, **allowed})
+        ranges = [WriteRange(topic=w.topic, partition=w.partition, begin=b, end=e) for w, b, e in write.stretches]
         job = WriteJob(
             number=self._number, config=self._config, client_properties=properties, ranges=ranges,
             writer=write.writer, version=write.version,
@@ -201,45 +146,23 @@ class DataSinkCopy:
         done = self._control.last_written
         if done.error:
             raise RunFailure("WRITE_FAILED", f"Spark did not write: {done.error}", retriable=not done.lasting)
-        self._commit(write, lambda stretch: stretch.end)
-        for written in ranges if write.writer else ():
-            where = TopicPartition(written.topic, written.partition)
-            self._done[where] = WriteNote(write.writer, write.version, written.end)
-        records = sum(written.end - written.begin for written in ranges)
-        self._lag = max(0, (self._lag or 0) - records)
-        texts = {
-            json_text({"topic": written.topic, "partition": written.partition}): str(written.end) for written in ranges
-        }
-        self._progress.commit(records, 0, texts)
+        self._commit(write.ended)
+        self._writes.done(write)
+        texts = {json_text({"topic": w.topic, "partition": w.partition}): str(end) for w, _, end in write.stretches}
+        self._progress.commit(sum(end - begin for _, begin, end in write.stretches), 0, texts)
 
-    def _commit(self, write: Write, at: Callable[[WriteRange], int]) -> None:
-        """Commits an offset of each range, with the note of a write that has a number. The group has no members, so its
-        offsets are set from outside. A worker that has the brokers keep them is one for a moment: it is waited for,
-        since a run that fails now writes it all again. Raises FailedPrecondition and Unavailable."""
-        entries = {
-            (stretch.topic, stretch.partition): Committed(at(stretch), write.note(stretch)) for stretch in write.ranges
-        }
+    def _commit(self, offsets: Mapping[tuple[str, int], Committed]) -> None:
+        """The group has no members, so its offsets are set from outside. A worker that has the brokers keep them is one
+        for a moment: it is waited for, since a run that fails now writes it all again. Raises FailedPrecondition and
+        Unavailable."""
         until = time.monotonic() + MEMBER_SECONDS
         while True:
             try:
-                return KAFKA_LOOP.call(self._group.write(entries), self._control.beat)
+                return KAFKA_LOOP.call(self._group.write(offsets), self._control.beat)
             except FailedPrecondition:
                 if time.monotonic() > until:
                     raise
             time.sleep(AGAIN_SECONDS)
 
     def _message(self) -> Any:
-        return self._progress.message(self._lag, LAG_UNIT_RECORDS)
-
-
-def _clipped(
-    last: Unfinished, positions: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
-) -> tuple[WriteRange, ...]:
-    """Returns the ranges of an unfinished write as far as their records are still in the log: their topic may have been
-    deleted or created again, and brokers may have removed the oldest records."""
-    ranges = []
-    for where, end in last.ends.items():
-        begin, last_end = positions.get(where, end), min(end, ends.get(where, 0))
-        if begin < last_end:
-            ranges.append(WriteRange(topic=where.topic, partition=where.partition, begin=begin, end=last_end))
-    return tuple(ranges)
+        return self._progress.message(self._writes.lag, LAG_UNIT_RECORDS)

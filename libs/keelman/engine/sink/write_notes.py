@@ -1,10 +1,10 @@
 """The notes of a sink whose data Spark writes, kept with its group's offsets: which write is under way. Pure.
 
 Before each write the group's offsets get a note of the writer, the number of the write and its end in that partition;
-after it they move to that end. So a write that was interrupted, or whose offsets were not committed, is repeated with
-the same records and the same number, and a data set that has the number already takes nothing twice. Offsets that a
-person sets have no such note: the sink continues from them. Kafka stores up to `offset.metadata.max.bytes` (4096) bytes
-of note with each offset.
+after it they move to that end. Partitions without records in it get the note as well. So a write that was interrupted,
+or whose offsets were not committed, is repeated with the same records and the same number, and a data set that has the
+number already takes nothing twice. Offsets that a person sets have no such note: the sink continues from them. Kafka
+stores up to `offset.metadata.max.bytes` (4096) bytes of note with each offset.
 """
 
 from __future__ import annotations
