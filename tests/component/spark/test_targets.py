@@ -41,6 +41,8 @@ async def session() -> Any:
     gateway = session.sparkContext._gateway
     session.stop()
     gateway.shutdown()
+    gateway.proc.kill()
+    gateway.proc.wait(60)
 
 
 @pytest.fixture
