@@ -62,17 +62,14 @@ def _range(consumer: Consumer, stretch: Range) -> Iterator[Any]:
     at = stretch.begin
     while at < stretch.end:
         consumed = consumer.consume(min(BATCH_RECORDS, stretch.end - at), 1.0)
-        messages: list[Message] = []
-        for message in consumed:
-            error, offset = message.error(), message.offset()
-            if error is None:
-                at = offset + 1
-                if offset < stretch.end:
-                    messages.append(message)
-            elif error.code() == KafkaError._PARTITION_EOF:
-                at = max(at, offset)  # behind the last record may be the mark of a transaction
-            else:
-                raise KafkaException(error)
+        messages = [message for message in consumed if message.error() is None]
+        if messages:
+            at = messages[-1].offset() + 1
+        if len(messages) < len(consumed):
+            # Behind the last record may be the mark of a transaction.
+            at = max(at, *(_end(message) for message in consumed if message.error() is not None))
+        if at > stretch.end:
+            messages = [message for message in messages if message.offset() < stretch.end]
         if consumed:
             heard = time.monotonic()
         elif time.monotonic() - heard > SILENT_SECONDS:
@@ -83,23 +80,38 @@ def _range(consumer: Consumer, stretch: Range) -> Iterator[Any]:
             yield batch(messages)
 
 
+def _end(message: Message) -> int:
+    """Returns the end of a partition that a message without a record tells. Raises KafkaException for an error."""
+    error = message.error()
+    if error.code() != KafkaError._PARTITION_EOF:
+        raise KafkaException(error)
+    return int(message.offset())
+
+
 def batch(messages: Sequence[Message]) -> Any:
-    """Messages as an Arrow batch."""
+    """Messages of one partition as an Arrow batch."""
     import pyarrow as pa  # noqa: PLC0415  (only where Spark runs)
 
-    header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+    count, first = len(messages), messages[0]
+    stamps = pa.array([m.timestamp()[1] for m in messages], pa.timestamp("ms", "UTC"))
     return pa.RecordBatch.from_pydict(
         {
             "key": pa.array([m.key() for m in messages], pa.binary()),
             "value": pa.array([m.value() for m in messages], pa.binary()),
-            "topic": pa.array([m.topic() for m in messages], pa.string()),
-            "partition": pa.array([m.partition() for m in messages], pa.int32()),
+            "topic": pa.repeat(pa.scalar(first.topic(), pa.string()), count),
+            "partition": pa.repeat(pa.scalar(first.partition(), pa.int32()), count),
             "offset": pa.array([m.offset() for m in messages], pa.int64()),
-            "timestamp": pa.array([m.timestamp()[1] * 1000 for m in messages], pa.timestamp("us", "UTC")),
-            "headers": pa.array([_headers(m) for m in messages], pa.list_(header)),
+            "timestamp": stamps.cast(pa.timestamp("us", "UTC")),
+            "headers": _headers([m.headers() for m in messages]),
         }
     )
 
 
-def _headers(message: Message) -> list[dict[str, Any]]:
-    return [{"key": name, "value": value} for name, value in message.headers() or ()]
+def _headers(headers: Sequence[Any]) -> Any:
+    import pyarrow as pa  # noqa: PLC0415  (only where Spark runs)
+
+    header = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+    if not any(headers):
+        nowhere = pa.repeat(pa.scalar(0, pa.int32()), len(headers) + 1)
+        return pa.ListArray.from_arrays(nowhere, pa.array([], header))
+    return pa.array([[{"key": name, "value": value} for name, value in row or ()] for row in headers], pa.list_(header))
