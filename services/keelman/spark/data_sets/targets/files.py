@@ -7,9 +7,9 @@ Below the path is a folder `_keelman/<writer>`. Readers of files pass folders ov
    attempt and the ends of the write.
 3. The files of the attempt that it names are moved to the path; then the attempt's folder is deleted.
 
-An attempt without such a file counts for nothing, whoever wrote it; one with it is moved by whoever comes next. On
-stores without a rename (S3) a file is copied, and a crash in the middle leaves nothing half: an object is there as a
-whole or not at all.
+An attempt without such a file counts for nothing; the files of an attempt with it are moved by the next attempt if
+they have not been. On stores without a rename (S3) a file is copied, and a crash in the middle leaves nothing half: an
+object exists as a whole or not at all.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Tables by JDBC that take each write once: filled beside the table, then inserted in one transaction with its number.
 
 The schema of the table has a table `keelman_writes` with a row for each writer: the number and ends of its last
-write, and the name of the table that its present attempt fills. Whoever begins an attempt puts its own name there; the
-transaction that inserts the rows requires it, so an attempt that was given up can insert nothing any more.
+write, and the name of the table that its present attempt fills. Each attempt first puts its own table's name there; the
+transaction that inserts the rows requires that name, so an attempt that was given up can insert nothing any more.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class Row:
 class Database:
     """One connection, made as Spark makes those of its tables, by py4j."""
 
-    def __init__(self, connection: Any, dialect: Any, jvm: Any, options: Any, url: str) -> None:
-        self._connection, self._dialect, self._jvm, self._options, self._url = connection, dialect, jvm, options, url
+    def __init__(self, connection: Any, dialect: Any, url: str) -> None:
+        self._connection, self._dialect, self._url = connection, dialect, url
 
     @classmethod
     @contextlib.contextmanager
@@ -116,10 +116,11 @@ class Database:
             given.put(key, value)
         jdbc = jvm.org.apache.spark.sql.execution.datasources.jdbc
         parsed = jdbc.JDBCOptions(jvm.org.apache.spark.api.python.PythonUtils.toScalaMap(given))
-        dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(options.get("url", ""))
+        url = options.get("url", "")
+        dialect = jvm.org.apache.spark.sql.jdbc.JdbcDialects.get(url)
         connection = dialect.createConnectionFactory(parsed).apply(-1)
         try:
-            yield cls(connection, dialect, jvm, parsed, options.get("url", ""))
+            yield cls(connection, dialect, url)
         finally:
             connection.close()
 
